@@ -4,11 +4,13 @@
 - words that CONTRIBUTING.md replaces, in all files but the changelog and recorded results
 - modules of a crate, and files, that depend on each other in a circle: a folder is one module
 - parameters that are tuples
+- names of types of the product that are defined more than once
 
 The counts so far are in scripts/structure.toml; `structure.py lower` writes lower ones there.
 It also checks that ARCHITECTURE.md lists every file that has unsafe code.
 """
 
+import collections
 import re
 import subprocess
 import sys
@@ -136,6 +138,16 @@ def count_tuples():
     return {"parameters": count}
 
 
+def count_types():
+    """How many names several types of the product have. What stands in for a missing library has its names."""
+    definition = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:unsafe )?(?:struct|enum|union|trait|type) (\w+)", re.MULTILINE)
+    counts = collections.Counter()
+    for path in files("crates/*.rs"):
+        if not is_test(path) and "examples" not in Path(path).parts and not path.endswith("/unbound.rs"):
+            counts.update(definition.findall(product(Path(path).read_text(encoding="utf-8"))))
+    return {"repeated": sum(count > 1 for count in counts.values())}
+
+
 def unlisted_unsafe():
     """Yields the files with unsafe code that ARCHITECTURE.md does not list."""
     page = Path("ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -150,7 +162,7 @@ def unlisted_unsafe():
 
 def main():
     """Compares, or lowers the limits."""
-    counts = {"words": count_words(), "circular_modules": count_circular(), "circular_files": count_circular_files(), "tuples": count_tuples()}
+    counts = {"words": count_words(), "circular_modules": count_circular(), "circular_files": count_circular_files(), "tuples": count_tuples(), "types": count_types()}
     limits = tomllib.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
     problems = [f"{path}: it has unsafe code, and ARCHITECTURE.md does not list it" for path in unlisted_unsafe()]
     lower = sys.argv[1:] == ["lower"]

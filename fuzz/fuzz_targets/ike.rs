@@ -2,18 +2,18 @@
 //! bytes, or are refused.
 #![no_main]
 
-use convoy_ike::protocol::{Datagram, Event, Hello, Reply, Request, SaRecord, Welcome};
+use convoy_ike::protocol::{CharonReply, CharonRequest, Datagram, Hello, SaEvent, SaRecord, Welcome};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok((id, request)) = Request::decode(bytes) {
+    if let Ok((id, request)) = CharonRequest::decode(bytes) {
         assert_eq!(&request.encode(id)[..], bytes);
     }
-    if let Ok((id, reply)) = Reply::decode(bytes) {
+    if let Ok((id, reply)) = CharonReply::decode(bytes) {
         let kind = u16::from_le_bytes([bytes[0], bytes[1]]) & !0x80;
         assert_eq!(&reply.encode(kind, id)[..], bytes);
     }
-    if let Ok(event) = Event::decode(bytes) {
+    if let Ok(event) = SaEvent::decode(bytes) {
         assert_eq!(&event.encode()[..], bytes);
     }
     if let Ok(datagram) = Datagram::decode(bytes) {

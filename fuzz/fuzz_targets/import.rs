@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use convoy_config::import::{Format, Source, import};
+use convoy_config::import::{ImportFormat, ImportSource, import};
 use convoy_config::{Config, Nowhere};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    for format in Format::ALL {
-        let source = Source::new(Path::new("/nonexistent/fuzz.conf"), text);
+    for format in ImportFormat::ALL {
+        let source = ImportSource::new(Path::new("/nonexistent/fuzz.conf"), text);
         match import(&source, Some(format), &Nowhere) {
             Ok(imported) => {
                 if let Err(errors) = Config::parse("convoy.toml", &imported.convoy) {

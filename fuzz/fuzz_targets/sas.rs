@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig, Timeouts};
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
+use convoy_engine::{Engine, FaultPlan, Faulty, InjectedFault, Software};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
     SaEnds, SaIndex, Selector, TunnelId,
@@ -50,7 +50,7 @@ impl Side {
     fn new(number: u8, seed: u64) -> Self {
         let slow = FaultPlan {
             seed,
-            faults: vec![Fault::Slow { polls: 6 }],
+            faults: vec![InjectedFault::Slow { polls: 6 }],
             after: 0..=3,
             times: u32::MAX,
             probes: Some(0),

@@ -77,7 +77,7 @@ impl ByteOrder {
 
 /// A captured frame of any link type.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct CapturedFrame {
     /// The link type, as in <https://www.tcpdump.org/linktypes.html>.
     pub(crate) link: u16,
     /// The frame's bytes within its record.
@@ -88,8 +88,8 @@ pub(crate) struct Frame {
 }
 
 /// What the next record holds.
-pub(crate) enum Step {
-    Frame(Frame),
+pub(crate) enum NextRecord {
+    Frame(CapturedFrame),
     /// A frame that is counted, but not handed out.
     Unread(Reason),
     /// Something other than a frame.
@@ -112,7 +112,7 @@ impl From<io::Error> for Stop {
 
 /// Reads the records of a file. The caller has already read the first bytes to detect the format;
 /// they are read again from memory.
-pub(crate) struct Source<R> {
+pub(crate) struct RecordSource<R> {
     reader: Chain<Cursor<Vec<u8>>, R>,
     /// Bytes read so far.
     offset: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Source<R> {
     record_at: u64,
 }
 
-impl<R: Read> Source<R> {
+impl<R: Read> RecordSource<R> {
     pub(crate) fn new(start: Vec<u8>, rest: R) -> Self {
         Self { reader: Cursor::new(start).chain(rest), offset: 0, record_at: 0 }
     }

@@ -1,16 +1,16 @@
 //! Reads the IP packets of pcap and pcapng files, and writes IP packets to pcap files.
 //!
 //! [`Packets`] reads captures. It detects the format: pcap in either byte order, with microseconds
-//! or nanoseconds, and pcapng with any number of sections and interfaces. Each [`Packet`] starts at
-//! its IP header, as the link-layer header is removed. Memory use does not depend on the size of
-//! the file. [`Writer`] writes pcap with link type raw IP,
-//! [`AnnotatedWriter`] pcapng with comments.
+//! or nanoseconds, and pcapng with any number of sections and interfaces. Each [`CapturedPacket`]
+//! starts at its IP header, as the link-layer header is removed. Memory use does not depend on the
+//! size of the file. [`Writer`] writes pcap with link type raw IP, [`AnnotatedWriter`] pcapng with
+//! comments.
 //!
 //! Real captures are often imperfect. A record that cannot be used is counted by its [`Reason`] in
 //! [`Unread`], and reading goes on with the next one. A file that is cut off or corrupt ends at
 //! that record, and [`Packets::damage`] gives the offset; all packets before it are returned. A
 //! packet that was truncated by a snap length is returned with its [original
-//! length](Packet::original_len), and the caller decides whether its bytes are enough.
+//! length](CapturedPacket::original_len), and the caller decides whether its bytes are enough.
 //!
 //! `pcap-parser` decodes headers and blocks. The framing is done in this crate, so that the offset
 //! of damage is known, a block that does not parse can be skipped, and a corrupt length allocates
@@ -41,6 +41,6 @@ mod write;
 
 pub use annotated::{Annotated, AnnotatedWriter};
 pub use framing::Damage;
-pub use packets::{CaptureError, Packet, Packets, compression, is_capture};
+pub use packets::{CaptureError, CapturedPacket, Packets, compression, is_capture};
 pub use unread::{Reason, Unread};
 pub use write::Writer;

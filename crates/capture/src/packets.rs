@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use pcap_parser::parse_pcap_header;
 
-use crate::framing::{Damage, Source, Step, Stop};
+use crate::framing::{Damage, NextRecord, RecordSource, Stop};
 use crate::link;
-use crate::pcap::{HEADER_BYTES, Pcap};
-use crate::pcapng::{SECTION_HEADER, Section};
+use crate::pcap::{HEADER_BYTES, PcapFile};
+use crate::pcapng::{PcapngSection, SECTION_HEADER};
 use crate::unread::Unread;
 
 /// Size of the read buffer.
@@ -42,7 +42,7 @@ pub fn compression(start: &[u8]) -> Option<(&'static str, &'static str)> {
 
 /// An IP packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct CapturedPacket<'a> {
     /// The captured bytes from the IP header on. Ethernet padding may follow the packet.
     pub bytes: &'a [u8],
     /// Length before truncation by a snap length, in bytes.
@@ -51,7 +51,7 @@ pub struct Packet<'a> {
     pub time: Option<Duration>,
 }
 
-impl Packet<'_> {
+impl CapturedPacket<'_> {
     /// Whether the capture lacks the end of the packet.
     pub fn is_truncated(&self) -> bool {
         self.bytes.len() < self.original_len
@@ -79,16 +79,16 @@ pub enum CaptureError {
     },
 }
 
-enum Format {
-    Pcap(Pcap),
-    PcapNg(Section),
+enum CaptureFormat {
+    Pcap(PcapFile),
+    PcapNg(PcapngSection),
 }
 
 /// Reads the IP packets of a capture.
 pub struct Packets<R> {
     name: String,
-    source: Source<R>,
-    format: Format,
+    source: RecordSource<R>,
+    format: CaptureFormat,
     record: Vec<u8>,
     unread: Unread,
     damage: Option<Damage>,
@@ -126,17 +126,17 @@ impl<R: Read> Packets<R> {
         };
         read_to(MAGIC_BYTES, &mut start)?;
         let format = if start == SECTION_HEADER {
-            Format::PcapNg(Section::none())
+            CaptureFormat::PcapNg(PcapngSection::none())
         } else {
             read_to(HEADER_BYTES, &mut start)?;
             match parse_pcap_header(&start) {
-                Ok((_, header)) => Format::Pcap(Pcap::new(&header)),
+                Ok((_, header)) => CaptureFormat::Pcap(PcapFile::new(&header)),
                 Err(_) => return Err(CaptureError::NotACapture { name, what: found(&start) }),
             }
         };
-        let mut source = Source::new(start, reader);
+        let mut source = RecordSource::new(start, reader);
         let mut record = Vec::new();
-        if let Format::Pcap(_) = format {
+        if let CaptureFormat::Pcap(_) = format {
             // The magic number was read together with the rest of the file header.
             let _ = source.begin(HEADER_BYTES, &mut record);
         }
@@ -148,26 +148,27 @@ impl<R: Read> Packets<R> {
     ///
     /// # Errors
     /// [`CaptureError::Io`] if reading fails.
-    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+    pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
         while !self.is_ended {
             let step = match &mut self.format {
-                Format::Pcap(pcap) => pcap.next(&mut self.source, &mut self.record),
-                Format::PcapNg(section) => section.next(&mut self.source, &mut self.record),
+                CaptureFormat::Pcap(pcap) => pcap.next(&mut self.source, &mut self.record),
+                CaptureFormat::PcapNg(section) => section.next(&mut self.source, &mut self.record),
             };
             match step {
-                Ok(Step::Frame(frame)) => match link::ip_start(frame.link, &self.record[frame.bytes.clone()])
-                {
-                    Ok(start) => {
-                        let bytes = frame.bytes.start + start..frame.bytes.end;
-                        let original_len =
-                            (frame.original_len as usize).saturating_sub(start).max(bytes.len());
-                        let bytes = &self.record[bytes];
-                        return Ok(Some(Packet { bytes, original_len, time: frame.time }));
+                Ok(NextRecord::Frame(frame)) => {
+                    match link::ip_start(frame.link, &self.record[frame.bytes.clone()]) {
+                        Ok(start) => {
+                            let bytes = frame.bytes.start + start..frame.bytes.end;
+                            let original_len =
+                                (frame.original_len as usize).saturating_sub(start).max(bytes.len());
+                            let bytes = &self.record[bytes];
+                            return Ok(Some(CapturedPacket { bytes, original_len, time: frame.time }));
+                        }
+                        Err(reason) => self.unread.count(reason),
                     }
-                    Err(reason) => self.unread.count(reason),
-                },
-                Ok(Step::Unread(reason)) => self.unread.count(reason),
-                Ok(Step::Other) => {}
+                }
+                Ok(NextRecord::Unread(reason)) => self.unread.count(reason),
+                Ok(NextRecord::Other) => {}
                 Err(Stop::End) => self.is_ended = true,
                 Err(Stop::Damaged(damage)) => {
                     self.damage = Some(damage.of(&self.name));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pcap_parser::PcapHeader;
 
-use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
+use crate::framing::{ByteOrder, CapturedFrame, LONGEST_RECORD, NextRecord, RecordSource, Stop};
 
 /// Length of the file header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 24;
@@ -17,14 +17,14 @@ const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 const CAPTURED_LEN_AT: usize = 8;
 
 /// The file header's fields that apply to all records.
-pub(crate) struct Pcap {
+pub(crate) struct PcapFile {
     order: ByteOrder,
     record_header_bytes: usize,
     has_nanoseconds: bool,
     link: u16,
 }
 
-impl Pcap {
+impl PcapFile {
     pub(crate) fn new(header: &PcapHeader) -> Self {
         let modified = header.is_modified_format();
         Self {
@@ -37,7 +37,11 @@ impl Pcap {
     }
 
     /// Reads the next record into `record`.
-    pub(crate) fn next<R: Read>(&self, source: &mut Source<R>, record: &mut Vec<u8>) -> Result<Step, Stop> {
+    pub(crate) fn next<R: Read>(
+        &self,
+        source: &mut RecordSource<R>,
+        record: &mut Vec<u8>,
+    ) -> Result<NextRecord, Stop> {
         source.begin(self.record_header_bytes, record)?;
         let number = |at| self.order.u32(record, at);
         let (seconds, fraction) = (number(0), number(4));
@@ -53,7 +57,7 @@ impl Pcap {
         } else {
             Duration::from_micros(fraction)
         };
-        Ok(Step::Frame(Frame {
+        Ok(NextRecord::Frame(CapturedFrame {
             link: self.link,
             bytes: self.record_header_bytes..record.len(),
             original_len,

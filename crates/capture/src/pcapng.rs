@@ -6,7 +6,7 @@ use std::time::Duration;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
 use pcap_parser::traits::PcapNGPacketBlock;
 
-use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
+use crate::framing::{ByteOrder, CapturedFrame, LONGEST_RECORD, NextRecord, RecordSource, Stop};
 use crate::unread::Reason;
 
 /// The type of a Section Header Block, a palindrome that reads the same in both byte orders.
@@ -28,12 +28,12 @@ const SIMPLE_PACKET_AT: usize = 12;
 const MAX_INTERFACES: usize = 1 << 16;
 
 /// State of the current section.
-pub(crate) struct Section {
+pub(crate) struct PcapngSection {
     order: ByteOrder,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<InterfaceBlock>,
 }
 
-impl Section {
+impl PcapngSection {
     /// State before the first section header.
     pub(crate) fn none() -> Self {
         Self { order: ByteOrder::Little, interfaces: Vec::new() }
@@ -42,9 +42,9 @@ impl Section {
     /// Reads the next block into `block`.
     pub(crate) fn next<R: Read>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut RecordSource<R>,
         block: &mut Vec<u8>,
-    ) -> Result<Step, Stop> {
+    ) -> Result<NextRecord, Stop> {
         source.begin(SHORTEST_BLOCK as usize, block)?;
         if block.starts_with(&SECTION_HEADER) {
             self.order = match [ByteOrder::Little, ByteOrder::Big]
@@ -72,23 +72,23 @@ impl Section {
     }
 
     /// Decodes a complete block.
-    fn step(&mut self, block: &[u8]) -> Step {
+    fn step(&mut self, block: &[u8]) -> NextRecord {
         let parsed = match self.order {
             ByteOrder::Little => parse_block_le(block),
             ByteOrder::Big => parse_block_be(block),
         };
-        let Ok((_, parsed)) = parsed else { return Step::Unread(Reason::MalformedBlock) };
+        let Ok((_, parsed)) = parsed else { return NextRecord::Unread(Reason::MalformedBlock) };
         match &parsed {
             Block::SectionHeader(_) => self.interfaces.clear(),
             // Packets of interfaces beyond the limit are counted as [`Reason::UnknownInterface`].
             Block::InterfaceDescription(_) if self.interfaces.len() >= MAX_INTERFACES => {}
             Block::InterfaceDescription(interface) => {
-                self.interfaces.push(Interface::new(interface, self.order));
+                self.interfaces.push(InterfaceBlock::new(interface, self.order));
             }
             Block::EnhancedPacket(packet) => {
                 let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let bytes = PACKET_AT..PACKET_AT + packet.packet_data().len();
-                return self.frame(packet.if_id, |interface| Frame {
+                return self.frame(packet.if_id, |interface| CapturedFrame {
                     link: interface.link,
                     bytes,
                     original_len: packet.origlen,
@@ -97,7 +97,7 @@ impl Section {
             }
             Block::SimplePacket(packet) => {
                 let captured = packet.packet_data().len();
-                return self.frame(0, |interface| Frame {
+                return self.frame(0, |interface| CapturedFrame {
                     link: interface.link,
                     bytes: SIMPLE_PACKET_AT..SIMPLE_PACKET_AT + captured.min(interface.snap_len),
                     original_len: packet.origlen,
@@ -107,21 +107,21 @@ impl Section {
             Block::Unknown(_) if self.order.u32(block, 0) == PACKET_BLOCK => return self.packet_block(block),
             _ => {}
         }
-        Step::Other
+        NextRecord::Other
     }
 
     /// Decodes a Packet Block: interface and drop count (16 bits each), time, captured and original
     /// length, frame, options.
-    fn packet_block(&self, block: &[u8]) -> Step {
+    fn packet_block(&self, block: &[u8]) -> NextRecord {
         // The block's length is repeated in its last 4 bytes.
         let Some(frames) = block.len().checked_sub(PACKET_AT + 4) else {
-            return Step::Unread(Reason::MalformedBlock);
+            return NextRecord::Unread(Reason::MalformedBlock);
         };
         let [high, low, captured, original_len] = [12, 16, 20, 24].map(|at| self.order.u32(block, at));
         if captured as usize > frames {
-            return Step::Unread(Reason::MalformedBlock);
+            return NextRecord::Unread(Reason::MalformedBlock);
         }
-        self.frame(self.order.u16(block, 8).into(), |interface| Frame {
+        self.frame(self.order.u16(block, 8).into(), |interface| CapturedFrame {
             link: interface.link,
             bytes: PACKET_AT..PACKET_AT + captured as usize,
             original_len,
@@ -129,16 +129,16 @@ impl Section {
         })
     }
 
-    fn frame(&self, interface: u32, of: impl FnOnce(&Interface) -> Frame) -> Step {
+    fn frame(&self, interface: u32, of: impl FnOnce(&InterfaceBlock) -> CapturedFrame) -> NextRecord {
         match self.interfaces.get(interface as usize) {
-            Some(interface) => Step::Frame(of(interface)),
-            None => Step::Unread(Reason::UnknownInterface),
+            Some(interface) => NextRecord::Frame(of(interface)),
+            None => NextRecord::Unread(Reason::UnknownInterface),
         }
     }
 }
 
 /// Fields of an Interface Description Block.
-struct Interface {
+struct InterfaceBlock {
     link: u16,
     /// Snap length: the most bytes kept of a frame.
     snap_len: usize,
@@ -148,7 +148,7 @@ struct Interface {
     offset_s: i64,
 }
 
-impl Interface {
+impl InterfaceBlock {
     fn new(block: &InterfaceDescriptionBlock<'_>, order: ByteOrder) -> Self {
         let exponent = u32::from(block.if_tsresol & 0x7f);
         let is_binary = block.if_tsresol & 0x80 != 0;
@@ -192,19 +192,19 @@ mod tests {
 
     #[test]
     fn a_file_of_nothing_but_interfaces_does_not_fill_the_memory() {
-        let (block, mut section) = (block(6), Section::none());
+        let (block, mut section) = (block(6), PcapngSection::none());
         for _ in 0..MAX_INTERFACES + 1_000 {
-            assert!(matches!(section.step(&block), Step::Other));
+            assert!(matches!(section.step(&block), NextRecord::Other));
         }
         assert_eq!(section.interfaces.len(), MAX_INTERFACES);
     }
 
-    fn interface(if_tsresol: u8) -> Interface {
+    fn interface(if_tsresol: u8) -> InterfaceBlock {
         let block = block(if_tsresol);
         let Ok((_, Block::InterfaceDescription(block))) = parse_block_le(&block) else {
             panic!("an interface")
         };
-        Interface::new(&block, ByteOrder::Little)
+        InterfaceBlock::new(&block, ByteOrder::Little)
     }
 
     #[test]

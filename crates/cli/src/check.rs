@@ -22,9 +22,9 @@ struct Checked {
     /// The file.
     file: String,
     /// What keeps a gateway from starting with it.
-    errors: Vec<Finding>,
+    errors: Vec<CheckFinding>,
     /// What is probably a mistake, in the file or on this machine.
-    warnings: Vec<Finding>,
+    warnings: Vec<CheckFinding>,
     ports: usize,
     tunnels: usize,
     /// The engines and what they cost, in words, if they are those of this machine.
@@ -46,7 +46,7 @@ struct InterfaceMtu {
 
 /// An error or a warning.
 #[derive(Debug, Default, Serialize)]
-struct Finding {
+struct CheckFinding {
     /// The file, if it is in one.
     file: Option<String>,
     line: Option<usize>,
@@ -56,14 +56,14 @@ struct Finding {
     message: String,
 }
 
-impl Finding {
+impl CheckFinding {
     /// A warning about the machine or the network.
     fn about(message: impl ToString) -> Self {
         Self { message: message.to_string(), ..Self::default() }
     }
 }
 
-impl From<&Problem> for Finding {
+impl From<&Problem> for CheckFinding {
     fn from(problem: &Problem) -> Self {
         Self {
             file: Some(problem.file.clone()),
@@ -94,7 +94,7 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     if !args.json {
         problems.iter().map(ToString::to_string).chain(rest).for_each(|warning| eprintln!("{warning}"));
     }
-    let about_file = config.warnings.iter().map(Finding::from).collect();
+    let about_file = config.warnings.iter().map(CheckFinding::from).collect();
     let checked = checked(file, &mut config, about_file);
     if args.json {
         print_json(&checked)?;
@@ -113,19 +113,19 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
 fn refused(file: String, errors: &ConfigErrors) -> Checked {
     let (errors, warnings): (Vec<&Problem>, Vec<&Problem>) =
         errors.0.iter().partition(|problem| problem.severity == Severity::Error);
-    let findings = |problems: Vec<&Problem>| problems.into_iter().map(Finding::from).collect();
+    let findings = |problems: Vec<&Problem>| problems.into_iter().map(CheckFinding::from).collect();
     Checked { file, errors: findings(errors), warnings: findings(warnings), ..Checked::default() }
 }
 
 /// A configuration that can be used, with the `warnings` about its file.
-fn checked(file: String, config: &mut Config, mut warnings: Vec<Finding>) -> Checked {
+fn checked(file: String, config: &mut Config, mut warnings: Vec<CheckFinding>) -> Checked {
     let unresolved = names::resolve(config);
     let stays_down = |problem| format!("{problem}; the tunnel stays down until it does");
-    warnings.extend(unresolved.into_iter().map(stays_down).map(Finding::about));
-    warnings.extend(config.cluster.as_ref().and_then(store_warning).map(Finding::about));
-    warnings.extend(inner_mtu::too_wide(config).into_iter().map(Finding::about));
+    warnings.extend(unresolved.into_iter().map(stays_down).map(CheckFinding::about));
+    warnings.extend(config.cluster.as_ref().and_then(store_warning).map(CheckFinding::about));
+    warnings.extend(inner_mtu::too_wide(config).into_iter().map(CheckFinding::about));
     // The configuration may be for another machine.
-    let engines = assemble::overview(config).map_err(|error| warnings.push(Finding::about(error))).ok();
+    let engines = assemble::overview(config).map_err(|error| warnings.push(CheckFinding::about(error))).ok();
     let has_shared = config.ports.iter().any(|port| port.settings.routed_interface().is_some());
     let mtu = |interface: &convoy_config::InterfaceConfig| InterfaceMtu {
         name: interface.name.clone(),

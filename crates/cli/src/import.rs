@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use convoy_config::import::{Finding, Format, Imported, Source, import};
+use convoy_config::import::{Finding, ImportFormat, ImportSource, Imported, import};
 use convoy_config::init::{self, SiteFile, Tree, WriteError};
 use convoy_config::{HostEnvironment, Nowhere, ThisMachine};
 
@@ -17,7 +17,7 @@ pub(crate) struct ImportArgs {
     /// generic device
     file: PathBuf,
     /// What the file is [default: what its text shows]
-    #[arg(long, value_parser = PossibleValuesParser::new(Format::words()))]
+    #[arg(long, value_parser = PossibleValuesParser::new(ImportFormat::words()))]
     format: Option<String>,
     /// The file to write, or a folder for convoy.toml; charon's file, if one is needed, is written
     /// beside it, with the ending .conf
@@ -27,8 +27,8 @@ pub(crate) struct ImportArgs {
 
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let wrong = |finding: Finding| Failure::Config(format!("{finding}; nothing was written"));
-    let format = args.format.as_deref().and_then(Format::of_word);
-    let source = Source::read(&args.file).map_err(wrong)?;
+    let format = args.format.as_deref().and_then(ImportFormat::of_word);
+    let source = ImportSource::read(&args.file).map_err(wrong)?;
     let convoy = convoy_at(&args.output)?;
     let imported = import(&source, format, &ThisMachine).map_err(wrong)?;
     let tree = tree(&convoy, &imported);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn steps_name_both_files_and_the_missing_authentication() {
-        let source = Source::new(Path::new("wg0.conf"), FILE);
+        let source = ImportSource::new(Path::new("wg0.conf"), FILE);
         let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
         let text = steps(&tree(Path::new("out/convoy.toml"), &imported), &imported);
         assert!(text.contains("install -D -m 600 out/convoy.toml /etc/convoy/convoy.toml\n"), "{text}");

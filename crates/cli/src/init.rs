@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use convoy_config::genkey::GenkeyError;
-use convoy_config::init::{self, Draft, Existing, Field, Plan, Secrets, Side, Tree, WriteError};
+use convoy_config::init::{self, Draft, Existing, Field, Secrets, SiteSide, Tree, TwoSites, WriteError};
 use convoy_config::{HostEnvironment, Nowhere, ThisMachine};
 
 use crate::Failure;
@@ -84,16 +84,16 @@ impl InitArgs {
         let list = |values: &[String]| Some(values.join(",")).filter(|_| !values.is_empty());
         match field {
             Field::Ike => self.ike.clone(),
-            Field::Name(Side::Local) => self.local_name.clone(),
-            Field::Name(Side::Remote) => self.remote_name.clone().or_else(|| self.add.clone()),
-            Field::Outside(Side::Local) => self.local.clone(),
-            Field::Outside(Side::Remote) => self.remote.clone(),
-            Field::Networks(Side::Local) => list(&self.local_ts),
-            Field::Networks(Side::Remote) => list(&self.remote_ts),
-            Field::Inside(Side::Local) => list(&self.local_inside),
-            Field::Inside(Side::Remote) => list(&self.remote_inside),
-            Field::Reached(Side::Local) => self.local_public.clone(),
-            Field::Reached(Side::Remote) => self.remote_public.clone(),
+            Field::Name(SiteSide::Local) => self.local_name.clone(),
+            Field::Name(SiteSide::Remote) => self.remote_name.clone().or_else(|| self.add.clone()),
+            Field::Outside(SiteSide::Local) => self.local.clone(),
+            Field::Outside(SiteSide::Remote) => self.remote.clone(),
+            Field::Networks(SiteSide::Local) => list(&self.local_ts),
+            Field::Networks(SiteSide::Remote) => list(&self.remote_ts),
+            Field::Inside(SiteSide::Local) => list(&self.local_inside),
+            Field::Inside(SiteSide::Remote) => list(&self.remote_inside),
+            Field::Reached(SiteSide::Local) => self.local_public.clone(),
+            Field::Reached(SiteSide::Remote) => self.remote_public.clone(),
             Field::Proposal => self.proposal.clone(),
             Field::UdpPort => self.udp_port.clone(),
         }
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn secrets(plan: &Plan) -> Result<Secrets, Failure> {
+fn secrets(plan: &TwoSites) -> Result<Secrets, Failure> {
     Secrets::random(plan).map_err(|error| match error {
         GenkeyError::Proposal(_) => Failure::Config(format!("--proposal: {error}")),
         GenkeyError::Random(_) => Failure::Failed(error.to_string()),
@@ -146,7 +146,7 @@ fn plan(
     args: &InitArgs,
     environment: &dyn HostEnvironment,
     existing: Option<&Existing>,
-) -> Result<Plan, Failure> {
+) -> Result<TwoSites, Failure> {
     let mut draft = Draft::new(environment, &addresses);
     if args.roaming {
         draft.set_roaming();
@@ -166,13 +166,13 @@ fn plan(
 }
 
 /// The files of each site with the root of its file system.
-fn trees(plan: &Plan, secrets: &Secrets, out: Option<&Path>) -> Result<[Tree; 2], Failure> {
+fn trees(plan: &TwoSites, secrets: &Secrets, out: Option<&Path>) -> Result<[Tree; 2], Failure> {
     let here = std::env::current_dir();
     let here = here.map_err(|error| Failure::Failed(format!("the current folder: {error}")))?;
     let [local, remote] = init::files(plan, secrets);
     let [local_root, remote_root] = match out {
-        Some(out) => Side::BOTH.map(|side| here.join(out).join(&plan.site(side).name)),
-        None => [PathBuf::from("/"), here.join(&plan.site(Side::Remote).name)],
+        Some(out) => SiteSide::BOTH.map(|side| here.join(out).join(&plan.site(side).name)),
+        None => [PathBuf::from("/"), here.join(&plan.site(SiteSide::Remote).name)],
     };
     Ok([Tree { root: local_root, files: local }, Tree { root: remote_root, files: remote }])
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use convoy_gateway::snapshot::{SaRow, Snapshot, TunnelRow};
+use convoy_gateway::snapshot::{SaRow, Snapshot, TunnelKey, TunnelRow};
 
 /// Packets and bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Rate {
+pub(crate) struct TrafficRate {
     pub(crate) packets: f64,
     pub(crate) bits: f64,
 }
@@ -14,19 +14,16 @@ pub(crate) struct Rate {
 /// The rates of both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Ways {
-    pub(crate) outbound: Rate,
-    pub(crate) inbound: Rate,
+    pub(crate) outbound: TrafficRate,
+    pub(crate) inbound: TrafficRate,
 }
 
 impl Ways {
     /// The direction with this name in snapshots.
-    fn way(&mut self, direction: &str) -> &mut Rate {
+    fn way(&mut self, direction: &str) -> &mut TrafficRate {
         if direction == "outbound" { &mut self.outbound } else { &mut self.inbound }
     }
 }
-
-/// A tunnel's name and number, as [`PeerRow::key`](convoy_gateway::snapshot::PeerRow::key).
-type TunnelKey<'a> = (&'a str, Option<u32>);
 
 /// Identifies an SA. The peer's address is no part of it, since the peer may move.
 pub(crate) fn sa_key(sa: &SaRow) -> (u16, u32, &str, &str, u32) {
@@ -35,13 +32,13 @@ pub(crate) fn sa_key(sa: &SaRow) -> (u16, u32, &str, &str, u32) {
 
 /// Two snapshots of one run.
 #[derive(Clone, Copy)]
-pub(crate) struct Interval<'a> {
+pub(crate) struct RunInterval<'a> {
     before: &'a Snapshot,
     now: &'a Snapshot,
     seconds: f64,
 }
 
-impl<'a> Interval<'a> {
+impl<'a> RunInterval<'a> {
     /// Between two snapshots; `None` if the gateway was restarted, as counters of another run are
     /// not compared.
     pub(crate) fn between(before: &'a Snapshot, now: &'a Snapshot) -> Option<Self> {
@@ -59,8 +56,8 @@ impl<'a> Interval<'a> {
         now.saturating_sub(before) as f64 / self.seconds
     }
 
-    fn rate(&self, packets: [u64; 2], bytes: [u64; 2]) -> Rate {
-        Rate {
+    fn rate(&self, packets: [u64; 2], bytes: [u64; 2]) -> TrafficRate {
+        TrafficRate {
             packets: self.per_second(packets[0], packets[1]),
             bits: 8.0 * self.per_second(bytes[0], bytes[1]),
         }
@@ -76,7 +73,7 @@ impl<'a> Interval<'a> {
             let (packets, bytes) = before.get(&sa_key(sa)).map_or((0, 0), |sa| (sa.packets, sa.bytes));
             let more = self.rate([sa.packets, packets], [sa.bytes, bytes]);
             let rate = tunnels.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default().way(&sa.direction);
-            *rate = Rate { packets: rate.packets + more.packets, bits: rate.bits + more.bits };
+            *rate = TrafficRate { packets: rate.packets + more.packets, bits: rate.bits + more.bits };
         }
         tunnels
     }
@@ -132,15 +129,15 @@ mod tests {
             sa("inbound", 4, "192.0.2.9", 2),
         ];
         let now = snapshot(12.0, sas);
-        let rates = Interval::between(&before, &now).expect("one run").of_tunnels();
+        let rates = RunInterval::between(&before, &now).expect("one run").of_tunnels();
         let ways = rates[&("a", Some(7))];
-        assert_eq!(ways.outbound, Rate { packets: 15.0, bits: 12_000.0 });
-        assert_eq!(ways.inbound, Rate { packets: 1.0, bits: 800.0 });
+        assert_eq!(ways.outbound, TrafficRate { packets: 15.0, bits: 12_000.0 });
+        assert_eq!(ways.inbound, TrafficRate { packets: 1.0, bits: 800.0 });
     }
 
     #[test]
     fn a_gateway_that_was_restarted_has_no_rates_yet() {
         let before = Snapshot { started_s: 0.5, ..snapshot(10.0, Vec::new()) };
-        assert!(Interval::between(&before, &snapshot(1.0, Vec::new())).is_none());
+        assert!(RunInterval::between(&before, &snapshot(1.0, Vec::new())).is_none());
     }
 }

@@ -25,7 +25,7 @@ pub fn run(args: &ReplayArgs, kinds: &'static Kinds) -> Result<(), Failure> {
         CaptureDirection::Out => ReplayDirection::Out,
         CaptureDirection::In => ReplayDirection::In,
     };
-    let mut shown = Progress::default();
+    let mut shown = ReplayProgress::default();
     let report = replay(&config, direction, &args.input, &args.output, &mut |read| shown.set(read));
     shown.end();
     let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
@@ -43,11 +43,11 @@ pub fn run(args: &ReplayArgs, kinds: &'static Kinds) -> Result<(), Failure> {
 
 /// The packets read so far, on a terminal.
 #[derive(Default)]
-struct Progress {
+struct ReplayProgress {
     shown: Option<Instant>,
 }
 
-impl Progress {
+impl ReplayProgress {
     const INTERVAL: Duration = Duration::from_millis(200);
 
     fn set(&mut self, read: u64) {

@@ -24,7 +24,7 @@ use signal_hook::iterator::Signals;
 use crate::Failure;
 use crate::args::RunArgs;
 use crate::check::load;
-use crate::summary::Summary;
+use crate::summary::ConfigSummary;
 
 /// `convoy run`, in a program with these kinds of engine and port.
 ///
@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let agent = start_agent(&config, args.log_format).map_err(|error| failed(&error))?;
     let on_stop = config.on_stop;
     let (orders, received) = channel();
-    let mut running = match Running::start(config, &path, &helper, agent, orders) {
+    let mut running = match RunningGateway::start(config, &path, &helper, agent, orders) {
         Ok(running) => running,
         Err(failure) => {
             end(&helper, on_stop);
@@ -105,13 +105,13 @@ fn start_agent(config: &Config, log: LogFormat) -> Result<Option<Agent>, Cluster
 }
 
 /// A running gateway with the servers around it.
-struct Running {
+struct RunningGateway {
     gateway: Gateway,
-    summary: Summary,
+    summary: ConfigSummary,
     _control: ControlServer,
 }
 
-impl Running {
+impl RunningGateway {
     /// Starts everything. Steps that may fail come before those with visible effects; routes are
     /// last.
     fn start(
@@ -124,7 +124,7 @@ impl Running {
         let (control, address) = (config.control.clone(), config.metrics);
         let (per_tunnel, has_page) = (config.metrics_per_tunnel, config.metrics_page);
         let system_calls = config.system_calls();
-        let summary = Summary::of(path, &config);
+        let summary = ConfigSummary::of(path, &config);
         let socket =
             |error| Failure::Failed(format!("cannot open the control socket {}: {error}", control.display()));
         let mut server = ControlServer::listen(&control).map_err(socket)?;

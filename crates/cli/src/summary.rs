@@ -7,14 +7,14 @@ use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
 /// itself logs its engines.
-pub(crate) struct Summary {
+pub(crate) struct ConfigSummary {
     gateway: String,
     /// Name and description of each port.
     ports: Vec<(String, String)>,
     tunnels: String,
 }
 
-impl Summary {
+impl ConfigSummary {
     pub(crate) fn of(path: &Path, config: &Config) -> Self {
         let workers = if config.workers == 1 { "worker" } else { "workers" };
         let (count, window) = (config.workers, config.scheduler.window);
@@ -87,7 +87,7 @@ mod tests {
             ..Snapshot::default()
         };
         assert_eq!(
-            Summary::of(Path::new("site.toml"), &config).lines(&snapshot),
+            ConfigSummary::of(Path::new("site.toml"), &config).lines(&snapshot),
             [
                 "convoy 0.1.0 with site.toml: 2 workers, window of 32 packets",
                 "port inside: tun convoy0, 10.1.0.1, MTU 1379 (set in [[port]])",

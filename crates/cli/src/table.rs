@@ -18,13 +18,13 @@ pub fn new_table(header: &[&str]) -> Table {
 /// A column: its header, and the text for a row.
 pub struct Column<'a, R> {
     header: String,
-    kind: Kind,
+    kind: ColumnKind,
     cell: Box<dyn Fn(&R) -> String + 'a>,
 }
 
 /// Alignment and wrapping of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     Words,
     Word,
     Clipped,
@@ -45,22 +45,22 @@ impl<R> Column<'_, R> {
 
 /// A column of text, which is wrapped if the table would be too wide.
 pub fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header: header.into(), kind: Kind::Words, cell: Box::new(cell) }
+    Column { header: header.into(), kind: ColumnKind::Words, cell: Box::new(cell) }
 }
 
 /// A column of short words, which are not wrapped.
 pub fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header: header.into(), kind: Kind::Word, cell: Box::new(cell) }
+    Column { header: header.into(), kind: ColumnKind::Word, cell: Box::new(cell) }
 }
 
 /// A column of names, which lose their middle if the table would be too wide.
 pub fn clipped<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header: header.into(), kind: Kind::Clipped, cell: Box::new(cell) }
+    Column { header: header.into(), kind: ColumnKind::Clipped, cell: Box::new(cell) }
 }
 
 /// A column of numbers, aligned to the right.
 pub fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
+    Column { header: header.into(), kind: ColumnKind::Number, cell: Box::new(cell) }
 }
 
 /// Renders a table without lines. With a `width` in characters, names are clipped and other text is
@@ -80,10 +80,10 @@ pub fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) ->
     }
     for (made, column) in table.column_iter_mut().zip(columns) {
         made.set_padding((0, GAP));
-        if column.kind != Kind::Words {
+        if column.kind != ColumnKind::Words {
             made.set_constraint(ColumnConstraint::ContentWidth);
         }
-        if column.kind == Kind::Number {
+        if column.kind == ColumnKind::Number {
             made.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -95,7 +95,7 @@ fn clip<R>(columns: &[Column<'_, R>], cells: &mut [Vec<String>], width: usize) {
     let of_cells = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let mut widths: Vec<usize> =
         (0..columns.len()).map(|at| of_cells(at).max(columns[at].header.chars().count())).collect();
-    let is_clipped = |at: &usize| columns[*at].kind == Kind::Clipped;
+    let is_clipped = |at: &usize| columns[*at].kind == ColumnKind::Clipped;
     let gaps = usize::from(GAP) * columns.len().saturating_sub(1);
     fit(&mut widths, &is_clipped, width.saturating_sub(gaps));
     for row in cells {

@@ -1,6 +1,6 @@
 //! `convoy unblock`.
 
-use convoy_config::Identity;
+use convoy_config::GatewayIdentity;
 use convoy_config::Kinds;
 use convoy_gateway::unblock::unblock;
 
@@ -15,7 +15,7 @@ use crate::check::load;
 pub fn run(args: &UnblockArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let identity = match &args.config {
         Some(path) => load(path, kinds)?.identity(),
-        None => Identity::default(),
+        None => GatewayIdentity::default(),
     };
     let removed = unblock(&identity, args.force).map_err(|error| Failure::Failed(error.to_string()))?;
     println!("{removed}");

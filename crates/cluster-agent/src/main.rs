@@ -8,14 +8,14 @@ use convoy_log::{self as log, LogFormat};
 /// The process beside a gateway of a cluster that reaches the cluster's store; convoy starts it.
 #[derive(Parser)]
 #[command(name = "convoy-cluster-agent", version, about)]
-struct Cli {
+struct AgentCli {
     /// The format of the log, as the gateway's
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match AgentCli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return log::wrong_usage(&error),
     };

@@ -28,11 +28,11 @@ const STATUS_NS: u64 = 200_000_000;
 const NOTE_NS: u64 = 1_000_000_000;
 
 /// What happens to an agent.
-enum Happening {
+enum AgentEvent {
     Gateway(ToAgent),
     /// The gateway's end of the line is closed: its process has ended.
     GatewayEnded,
-    Store(StoreEvent<Asked>),
+    Store(StoreEvent<AskedFor>),
 }
 
 /// Serves a gateway until it or the member ends.
@@ -42,23 +42,23 @@ enum Happening {
 pub(crate) fn serve(begin: Begin, socket: UnixStream) -> io::Result<()> {
     let (happenings, received) = channel();
     read_line(socket.try_clone()?, happenings.clone())?;
-    Agent::new(begin, socket, happenings)?.work(&received)
+    MemberAgent::new(begin, socket, happenings)?.work(&received)
 }
 
 /// Reads the gateway's messages on a thread of its own, since reading blocks.
-fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Result<()> {
+fn read_line(mut socket: UnixStream, happenings: Sender<AgentEvent>) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("line".to_owned());
     thread.spawn(move || {
         loop {
             let happening = match receive(&mut socket) {
-                Ok(Some(message)) => Happening::Gateway(message),
-                Ok(None) => Happening::GatewayEnded,
+                Ok(Some(message)) => AgentEvent::Gateway(message),
+                Ok(None) => AgentEvent::GatewayEnded,
                 Err(error) => {
                     tracing::error!("the agent cannot read a message of the gateway: {error}");
-                    Happening::GatewayEnded
+                    AgentEvent::GatewayEnded
                 }
             };
-            let is_last = matches!(happening, Happening::GatewayEnded);
+            let is_last = matches!(happening, AgentEvent::GatewayEnded);
             if happenings.send(happening).is_err() || is_last {
                 return;
             }
@@ -69,7 +69,7 @@ fn read_line(mut socket: UnixStream, happenings: Sender<Happening>) -> io::Resul
 
 /// Who has asked the store for something.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum AskedFor {
     Member(CallId),
     /// The agent, for the configuration.
     Config,
@@ -77,9 +77,9 @@ pub(crate) enum Asked {
     ConfigWatch,
 }
 
-pub(crate) struct Agent {
+pub(crate) struct MemberAgent {
     member: Member,
-    pub(crate) store: Store<Asked>,
+    pub(crate) store: Store<AskedFor>,
     pub(crate) key: ClusterKey,
     /// The beginning of the keys whose values are sealed.
     sealed: String,
@@ -98,8 +98,8 @@ pub(crate) struct Agent {
     note_ns: u64,
 }
 
-impl Agent {
-    fn new(begin: Begin, socket: UnixStream, happenings: Sender<Happening>) -> io::Result<Self> {
+impl MemberAgent {
+    fn new(begin: Begin, socket: UnixStream, happenings: Sender<AgentEvent>) -> io::Result<Self> {
         let key = ClusterKey::parse(&begin.secret).map_err(io::Error::other)?;
         let (events, reported) = channel();
         let tls = begin.tls.map(Into::into);
@@ -109,7 +109,7 @@ impl Agent {
         let store = Store::start(config, events).map_err(io::Error::other)?;
         std::thread::Builder::new().name("store's events".to_owned()).spawn(move || {
             for event in reported {
-                if happenings.send(Happening::Store(event)).is_err() {
+                if happenings.send(AgentEvent::Store(event)).is_err() {
                     return;
                 }
             }
@@ -146,7 +146,7 @@ impl Agent {
         })
     }
 
-    fn work(mut self, received: &Receiver<Happening>) -> io::Result<()> {
+    fn work(mut self, received: &Receiver<AgentEvent>) -> io::Result<()> {
         let mut input = Some(Input::Tick);
         loop {
             if let Some(input) = input.take() {
@@ -171,32 +171,32 @@ impl Agent {
     }
 
     /// What something means for the member.
-    fn take(&mut self, happening: Happening) -> io::Result<Option<Input>> {
+    fn take(&mut self, happening: AgentEvent) -> io::Result<Option<Input>> {
         Ok(Some(match happening {
-            Happening::Gateway(ToAgent::Report(report)) => Input::Reported(report),
-            Happening::Gateway(ToAgent::Beat { at_ns }) => Input::Beat { at_ns },
-            Happening::Gateway(ToAgent::Drain) => Input::Drain,
-            Happening::Gateway(ToAgent::Serve) => Input::Serve,
-            Happening::Gateway(ToAgent::End) => Input::End,
-            Happening::GatewayEnded => Input::GatewayEnded,
-            Happening::Store(StoreEvent::Answered(Asked::Member(call), answer)) => {
+            AgentEvent::Gateway(ToAgent::Report(report)) => Input::Reported(report),
+            AgentEvent::Gateway(ToAgent::Beat { at_ns }) => Input::Beat { at_ns },
+            AgentEvent::Gateway(ToAgent::Drain) => Input::Drain,
+            AgentEvent::Gateway(ToAgent::Serve) => Input::Serve,
+            AgentEvent::Gateway(ToAgent::End) => Input::End,
+            AgentEvent::GatewayEnded => Input::GatewayEnded,
+            AgentEvent::Store(StoreEvent::Answered(AskedFor::Member(call), answer)) => {
                 let (answer, locked) = self.opened(answer);
                 Input::Answered { call, answer, locked }
             }
-            Happening::Store(StoreEvent::Answered(asked, answer)) => {
+            AgentEvent::Store(StoreEvent::Answered(asked, answer)) => {
                 self.config_answered(asked, answer);
                 return Ok(None);
             }
-            Happening::Store(StoreEvent::Changed(changes)) => {
+            AgentEvent::Store(StoreEvent::Changed(changes)) => {
                 self.config_changed(&changes);
                 Input::Changed(changes)
             }
-            Happening::Store(StoreEvent::Connected { store, version }) => {
+            AgentEvent::Store(StoreEvent::Connected { store, version }) => {
                 self.config_due_ns = self.config.is_some().then_some(0);
                 FRAMING.send(&mut self.socket, &FromAgent::Store(Ok(version)))?;
                 Input::Connected { store }
             }
-            Happening::Store(StoreEvent::Lost { reason }) => {
+            AgentEvent::Store(StoreEvent::Lost { reason }) => {
                 let reported = FRAMING.send(&mut self.socket, &FromAgent::Store(Err(reason)));
                 // A gateway that has ended is reported by the line's reader.
                 let _ = reported;
@@ -244,7 +244,7 @@ impl Agent {
             match output {
                 Output::Ask { call, request } => {
                     let request = self.sealed(request);
-                    self.store.ask(Asked::Member(call), request);
+                    self.store.ask(AskedFor::Member(call), request);
                 }
                 // If the gateway has ended, the reader of the line says so.
                 Output::Order(order) => {

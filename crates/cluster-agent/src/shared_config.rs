@@ -4,13 +4,13 @@ use convoy_cluster::messages::FromAgent;
 use convoy_cluster::{Answer, Call, Change, KeyValue, SharedText};
 use convoy_process::monotonic_ns;
 
-use crate::member::{Agent, Asked};
+use crate::member::{AskedFor, MemberAgent};
 use crate::serve::FRAMING;
 
 /// The time after which it is read again if that was refused, in ns.
 const RETRY_NS: u64 = 500_000_000;
 
-impl Agent {
+impl MemberAgent {
     /// Reads it if that is due.
     pub(crate) fn read_config(&mut self) {
         let Some(key) =
@@ -20,16 +20,16 @@ impl Agent {
         };
         self.config_due_ns = None;
         let read = Call::Transact { guard: None, deletes: Vec::new(), puts: Vec::new(), read: Some(key) };
-        self.store.ask(Asked::Config, read);
+        self.store.ask(AskedFor::Config, read);
     }
 
-    pub(crate) fn config_answered(&mut self, asked: Asked, answer: Answer) {
+    pub(crate) fn config_answered(&mut self, asked: AskedFor, answer: Answer) {
         match (asked, answer, self.config.clone()) {
-            (Asked::Config, Answer::Transacted { revision, read, .. }, Some(key)) => {
+            (AskedFor::Config, Answer::Transacted { revision, read, .. }, Some(key)) => {
                 read.into_iter().for_each(|found| self.take_config(&found));
-                self.store.ask(Asked::ConfigWatch, Call::Watch { prefix: key, from: revision + 1 });
+                self.store.ask(AskedFor::ConfigWatch, Call::Watch { prefix: key, from: revision + 1 });
             }
-            (Asked::ConfigWatch, Answer::Watching, _) | (_, _, None) => {}
+            (AskedFor::ConfigWatch, Answer::Watching, _) | (_, _, None) => {}
             _ => self.config_due_ns = Some(monotonic_ns() + RETRY_NS),
         }
     }

@@ -37,7 +37,7 @@ pub struct ClusterConfig {
     /// The file with the key by which values in the store are sealed.
     pub secret: PathBuf,
     /// Its groups of tunnels; one at least.
-    pub groups: Vec<GroupConfig>,
+    pub groups: Vec<TunnelGroup>,
     /// Members with a higher one lead first.
     pub priority: u32,
     /// The lease's time to live.
@@ -57,7 +57,7 @@ pub struct ClusterConfig {
 
 /// Tunnels that one member leads at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupConfig {
+pub struct TunnelGroup {
     /// Its name.
     pub name: String,
     /// Addresses that its leader has.
@@ -267,10 +267,10 @@ fn absolute(c: &mut Checker<'_>, text: &Text, key: &str) -> Option<PathBuf> {
 }
 
 /// The groups; one of all tunnels if the file has none.
-fn groups(c: &mut Checker<'_>, file: &File, table: &file::Cluster) -> Vec<GroupConfig> {
+fn groups(c: &mut Checker<'_>, file: &File, table: &file::Cluster) -> Vec<TunnelGroup> {
     let of_all = addresses(c, table.addresses.as_ref(), "cluster.addresses");
     if file.group.is_empty() {
-        return vec![GroupConfig { name: GROUP.to_owned(), addresses: of_all }];
+        return vec![TunnelGroup { name: GROUP.to_owned(), addresses: of_all }];
     }
     if let Some(list) = &table.addresses {
         let what = "with [[group]], each group has its own addresses; write them there";
@@ -282,7 +282,7 @@ fn groups(c: &mut Checker<'_>, file: &File, table: &file::Cluster) -> Vec<GroupC
         let name = c.needed(&entry.at, entry.name.as_ref(), "group.name", "\"east\"");
         let addresses = addresses(c, entry.addresses.as_ref(), "group.addresses");
         if let Some(name) = name.and_then(|text| word(c, text, "group.name")) {
-            groups.push(GroupConfig { name, addresses });
+            groups.push(TunnelGroup { name, addresses });
         }
     }
     groups

@@ -8,13 +8,13 @@ use convoy_settings::{Checker, Text};
 use super::{PortConfig, TunnelConfig, file};
 
 /// The peer's end as the file has it.
-pub(super) enum Peer {
+pub(super) enum PeerEnd {
     Address(IpAddr),
     /// A name, whose address is known only to a running gateway.
     Name(String),
 }
 
-impl Peer {
+impl PeerEnd {
     /// The address, and the name.
     pub(super) fn parts(self, unknown: IpAddr) -> (IpAddr, Option<String>) {
         match self {
@@ -37,14 +37,14 @@ pub(super) fn local(c: &mut Checker<'_>, text: &Text) -> Option<IpAddr> {
 }
 
 /// The peer's address, of the family of ours, or its name.
-pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<Peer> {
+pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<PeerEnd> {
     let (name, key) = (text.get_ref(), "tunnel.remote");
     if let Ok(remote) = name.parse::<IpAddr>() {
         c.not_link_local(text, remote, key);
         if let Some(local) = local.filter(|local| local.is_ipv4() != remote.is_ipv4()) {
             c.add(&text.span(), key, format!("it is not of the same address family as local = {local}"));
         }
-        return Some(Peer::Address(remote));
+        return Some(PeerEnd::Address(remote));
     }
     if !is_host_name(name) {
         let what = format!(
@@ -53,7 +53,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
         c.add(&text.span(), key, what);
         return None;
     }
-    Some(Peer::Name(name.clone()))
+    Some(PeerEnd::Name(name.clone()))
 }
 
 /// A host name (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is

@@ -17,7 +17,7 @@ use super::file;
 const MOST: usize = 64;
 
 /// Tunnels with one inside interface.
-type Tunnels<'a> = Vec<&'a (&'a file::Tunnel, TunnelConfig)>;
+type InterfaceTunnels<'a> = Vec<&'a (&'a file::Tunnel, TunnelConfig)>;
 
 /// Warns if a network of hosts behind this gateway is to be protected, but the kernel forwards
 /// nothing from it, or a chain of nftables drops what it forwards.
@@ -28,7 +28,7 @@ pub(super) fn hosts_are_forwarded(
 ) {
     let mut shared = ports.iter().filter(|port| !port.is_outside);
     let shared = shared.find_map(|port| port.settings.routed_interface());
-    let mut by_device: BTreeMap<&str, Tunnels<'_>> = BTreeMap::new();
+    let mut by_device: BTreeMap<&str, InterfaceTunnels<'_>> = BTreeMap::new();
     for tunnel in tunnels {
         let device = tunnel.1.interface.as_deref().or(shared);
         device.into_iter().for_each(|device| by_device.entry(device).or_default().push(tunnel));
@@ -37,11 +37,12 @@ pub(super) fn hosts_are_forwarded(
     let mut said = BTreeSet::new();
     for (place, (device, tunnels)) in by_device.iter().enumerate() {
         let links = behind(c, &own, tunnels);
-        for Behind { span, hosts } in &links {
+        for ProtectedHosts { span, hosts } in &links {
             let unforwarded = hosts.unforwarded(c.environment()).filter(|what| said.insert(what.clone()));
             unforwarded.into_iter().for_each(|what| c.warn(span, "tunnel.local_ts", what));
         }
-        let Some(Behind { span, hosts: Hosts { interface, .. } }) = links.first().filter(|_| place < MOST)
+        let Some(ProtectedHosts { span, hosts: InterfaceHosts { interface, .. } }) =
+            links.first().filter(|_| place < MOST)
         else {
             continue;
         };
@@ -60,18 +61,19 @@ pub fn unforwarded(machine: &dyn HostEnvironment, device: &str, ranges: &[Addres
     let networks = links.flat_map(|link| link.networks.iter().map(move |network| (link, *network)));
     let protected = networks
         .filter(|(_, network)| has_hosts(network) && ranges.iter().any(|range| holds(range, *network)));
-    let hosts = |(link, network): (&Interface, IpNet)| Hosts { interface: link.name.clone(), network };
+    let hosts =
+        |(link, network): (&Interface, IpNet)| InterfaceHosts { interface: link.name.clone(), network };
     let all: BTreeSet<String> = protected.map(hosts).filter_map(|hosts| hosts.unforwarded(machine)).collect();
     all.into_iter().collect()
 }
 
 /// Hosts by an interface of the machine.
-struct Hosts {
+struct InterfaceHosts {
     interface: String,
     network: IpNet,
 }
 
-impl Hosts {
+impl InterfaceHosts {
     /// That the kernel forwards none of their packets, with what to do.
     fn unforwarded(&self, machine: &dyn HostEnvironment) -> Option<String> {
         let Self { interface, network } = self;
@@ -88,15 +90,15 @@ impl Hosts {
 }
 
 /// Hosts that a tunnel is to protect.
-struct Behind {
+struct ProtectedHosts {
     /// Where the configuration has them.
     span: std::ops::Range<usize>,
-    hosts: Hosts,
+    hosts: InterfaceHosts,
 }
 
 /// The hosts that tunnels protect, but for those by the gateway's own interfaces: of the machine's
 /// networks, and of networks that it reaches by a router.
-fn behind(c: &Checker<'_>, own: &BTreeSet<&str>, tunnels: &Tunnels<'_>) -> Vec<Behind> {
+fn behind(c: &Checker<'_>, own: &BTreeSet<&str>, tunnels: &InterfaceTunnels<'_>) -> Vec<ProtectedHosts> {
     let is_own = |link: &Interface| link.is_tun || link.name == "lo" || own.contains(link.name.as_str());
     let interfaces = c.interfaces().unwrap_or_default().iter().filter(|link| !is_own(link));
     let networks = interfaces.flat_map(|link| link.networks.iter().map(move |network| (link, *network)));
@@ -105,10 +107,10 @@ fn behind(c: &Checker<'_>, own: &BTreeSet<&str>, tunnels: &Tunnels<'_>) -> Vec<B
         |entry: &file::Tunnel| entry.local_ts.as_ref().map_or_else(|| entry.at.span.clone(), Spanned::span);
     let connected = networks.iter().filter_map(|(link, network)| {
         let (entry, _) = tunnels.iter().find(|(_, tunnel)| protects(tunnel, *network))?;
-        let hosts = Hosts { interface: link.name.clone(), network: *network };
-        Some(Behind { span: span(entry), hosts })
+        let hosts = InterfaceHosts { interface: link.name.clone(), network: *network };
+        Some(ProtectedHosts { span: span(entry), hosts })
     });
-    let mut found: Vec<Behind> = connected.collect();
+    let mut found: Vec<ProtectedHosts> = connected.collect();
     let mut asked = BTreeSet::new();
     let ranges =
         tunnels.iter().filter(|(_, tunnel)| tunnel.mode != Mode::Transport).flat_map(|(entry, tunnel)| {
@@ -122,9 +124,10 @@ fn behind(c: &Checker<'_>, own: &BTreeSet<&str>, tunnels: &Tunnels<'_>) -> Vec<B
             continue;
         }
         let behind = c.environment().interface_behind(address).filter(|name| !own.contains(name.as_str()));
-        found.extend(
-            behind.map(|interface| Behind { span: span(entry), hosts: Hosts { interface, network } }),
-        );
+        found.extend(behind.map(|interface| ProtectedHosts {
+            span: span(entry),
+            hosts: InterfaceHosts { interface, network },
+        }));
     }
     found
 }

@@ -1,8 +1,9 @@
 //! The configurations of other gateways, as convoy's: what `convoy import` writes.
 //!
-//! Each [`Format`] has a reader, which makes of a [`Source`] a gateway and, where charon does not
-//! keep its own file, connections of charon's. What cannot be taken is a [`Finding`] with its line.
-//! No key is invented: convoy.toml has none, and charon's file has those alone that were imported.
+//! Each [`ImportFormat`] has a reader, which makes of a [`ImportSource`] a gateway and, where
+//! charon does not keep its own file, connections of charon's. What cannot be taken is a
+//! [`Finding`] with its line. No key is invented: convoy.toml has none, and charon's file has those
+//! alone that were imported.
 
 mod aws;
 mod braces;
@@ -18,8 +19,8 @@ mod swanctl;
 mod wireguard;
 
 pub use findings::Finding;
-pub use format::Format;
-pub use source::Source;
+pub use format::ImportFormat;
+pub use source::ImportSource;
 
 use std::net::IpAddr;
 
@@ -29,7 +30,7 @@ use zeroize::Zeroizing;
 /// What a file became.
 pub struct Imported {
     /// What it was read as.
-    pub format: Format,
+    pub format: ImportFormat,
     /// The text of convoy.toml.
     pub convoy: Zeroizing<String>,
     /// The text of a file of swanctl's, if charon needs one.
@@ -45,22 +46,22 @@ pub struct Imported {
 /// # Errors
 /// What is wrong with the file, with its line and what to do.
 pub fn import(
-    source: &Source,
-    format: Option<Format>,
+    source: &ImportSource,
+    format: Option<ImportFormat>,
     machine: &dyn HostEnvironment,
 ) -> Result<Imported, Finding> {
-    let recognised = || Format::of(&source.text).or_else(|| Format::of_name(&source.name));
+    let recognised = || ImportFormat::of(&source.text).or_else(|| ImportFormat::of_name(&source.name));
     let format = format.or_else(recognised).ok_or_else(|| {
         let what =
-            format!("its format is not recognised; say it by --format: {}", Format::words().join(", "));
+            format!("its format is not recognised; say it by --format: {}", ImportFormat::words().join(", "));
         source.place(0).finding("", what)
     })?;
     let mut left = Vec::new();
     let mut gateway = match format {
-        Format::Swanctl => swanctl::read(source, &mut left)?,
-        Format::Ipsec => ipsec_conf::read(source, machine, &mut left)?,
-        Format::WireGuard => wireguard::read(source, &mut left)?,
-        Format::Aws => aws::read(source, &mut left)?,
+        ImportFormat::Swanctl => swanctl::read(source, &mut left)?,
+        ImportFormat::Ipsec => ipsec_conf::read(source, machine, &mut left)?,
+        ImportFormat::WireGuard => wireguard::read(source, &mut left)?,
+        ImportFormat::Aws => aws::read(source, &mut left)?,
     };
     let chosen = gateway.choose_inside(machine);
     inside_is_of_this_host(source, &chosen, machine, &mut left);
@@ -78,7 +79,7 @@ pub fn import(
 
 /// Reports an inside address that is only assumed.
 fn inside_is_of_this_host(
-    source: &Source,
+    source: &ImportSource,
     chosen: &[IpAddr],
     machine: &dyn HostEnvironment,
     left: &mut Vec<Finding>,

@@ -1,7 +1,7 @@
 //! The files of two gateways that are to be connected: what `convoy init` writes.
 //!
 //! A [`Draft`] takes what an operator says, one [`Field`] at a time, and refuses what does not fit
-//! the rest. Once it is complete it is a [`Plan`], whose [`files`] are made with random
+//! the rest. Once it is complete it is a [`TwoSites`], whose [`files`] are made with random
 //! [`Secrets`]. [`check`] reads them as a gateway does, [`write()`] puts them in their places.
 
 mod draft;
@@ -10,7 +10,7 @@ mod files;
 mod parse;
 mod write;
 
-pub use draft::{Draft, Field, Incomplete, Refusal, Resolve};
+pub use draft::{Draft, DraftRefusal, Field, Incomplete, Resolve};
 pub use existing::{Existing, Extended, Prepared};
 pub use files::{Secrets, SiteFile, files};
 pub use write::{Tree, WriteError, check, write};
@@ -25,15 +25,15 @@ use crate::ends::is_private;
 
 /// One of the two gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SiteSide {
     /// That of this host.
     Local,
     /// The other one.
     Remote,
 }
 
-impl Side {
-    /// Both, in the order of [`Plan::sites`].
+impl SiteSide {
+    /// Both, in the order of [`TwoSites::sites`].
     pub const BOTH: [Self; 2] = [Self::Local, Self::Remote];
 
     /// The other one.
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// Its place in [`Plan::sites`].
+    /// Its place in [`TwoSites::sites`].
     const fn index(self) -> usize {
         self as usize
     }
@@ -103,7 +103,7 @@ impl Site {
 
 /// Two gateways, and what connects them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct TwoSites {
     /// Where keys come from.
     pub keys: KeySource,
     /// `esp_proposal` of both.
@@ -116,14 +116,14 @@ pub struct Plan {
     pub sites: [Site; 2],
 }
 
-impl Plan {
+impl TwoSites {
     /// One of the gateways.
-    pub fn site(&self, side: Side) -> &Site {
+    pub fn site(&self, side: SiteSide) -> &Site {
         &self.sites[side.index()]
     }
 
     /// The UDP port at which the other gateway reaches this one.
-    pub fn reached_port(&self, side: Side) -> u16 {
+    pub fn reached_port(&self, side: SiteSide) -> u16 {
         match &self.site(side).reached {
             Reached::At { port: Some(port), .. } => *port,
             _ => self.udp_port,
@@ -131,25 +131,25 @@ impl Plan {
     }
 
     /// Whether the gateway of this side roams.
-    fn roams(&self, side: Side) -> bool {
-        self.peer_roams && side == Side::Remote
+    fn roams(&self, side: SiteSide) -> bool {
+        self.peer_roams && side == SiteSide::Remote
     }
 
     /// What is probably a mistake: with IKE, a private address at which the other gateway cannot
     /// reach this one. Tunnels with static keys are checked for that with their files.
     pub fn warnings(&self) -> Vec<String> {
-        Side::BOTH.into_iter().filter_map(|side| self.private_address(side)).collect()
+        SiteSide::BOTH.into_iter().filter_map(|side| self.private_address(side)).collect()
     }
 
-    fn private_address(&self, side: Side) -> Option<String> {
+    fn private_address(&self, side: SiteSide) -> Option<String> {
         let (outside, other) = (self.site(side).outside, self.site(side.other()).outside);
         let Reached::At { host, .. } = &self.site(side).reached else { return None };
         let is_own = host.parse() == Ok(outside);
         let is_between = is_own && is_private(outside) && !is_private(other);
         (is_between && self.keys == KeySource::Psk).then(|| {
             let remedy = match side {
-                Side::Local => "--local-public, or --local-public any if it is not known",
-                Side::Remote => "--remote-public, or --roaming if it is not known",
+                SiteSide::Local => "--local-public, or --local-public any if it is not known",
+                SiteSide::Remote => "--remote-public, or --roaming if it is not known",
             };
             format!(
                 "{outside} is a private address and {other} is not, so a NAT is probably between them; give the NAT's \

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use convoy_engine::{ENGINES, Engine, EngineTable};
-use convoy_port::{Device, PORTS, PortTable};
+use convoy_port::{PORTS, PortDevice, PortTable};
 use convoy_scheduler::CostModel;
 
 /// A port's device as an engine, and its cost.
@@ -16,7 +16,7 @@ pub struct Kinds {
     /// Of `[[port]]`.
     pub ports: PortTable,
     /// Makes the engine of a port, named after it, from the port's device.
-    pub port_engine: fn(&str, Device) -> PortEngine,
+    pub port_engine: fn(&str, PortDevice) -> PortEngine,
 }
 
 impl fmt::Debug for Kinds {

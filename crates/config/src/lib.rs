@@ -37,7 +37,7 @@ mod tunnel;
 mod usual_address;
 mod values;
 
-pub use cluster::{ClusterConfig, ClusterTls, GROUP, GroupConfig, ReplayAfterTakeover};
+pub use cluster::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover, TunnelGroup};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, reported};
 pub use ends::{is_host_name, not_carried, unserved};
@@ -57,7 +57,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use convoy_engine::{EngineRow, EngineSettings};
+use convoy_engine::{EngineKindRow, EngineSettings};
 use convoy_ipsec::{
     ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
     SaProtocol, Selector, TrafficSelector,
@@ -182,14 +182,14 @@ pub enum OnStop {
 
 /// The identity of a gateway among those of its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct GatewayIdentity {
     /// The control socket.
     pub control: PathBuf,
     /// The numbers of the routing table, rules and mark.
     pub routing: Routing,
 }
 
-impl Default for Identity {
+impl Default for GatewayIdentity {
     /// The identity of a gateway with a default configuration.
     fn default() -> Self {
         let (table, priority, mark) = (values::ROUTING, values::ROUTING, values::ROUTING);
@@ -231,7 +231,7 @@ pub struct EngineConfig {
 
 impl EngineConfig {
     /// One with default settings, named after its kind.
-    pub fn plain(row: &EngineRow) -> Self {
+    pub fn plain(row: &EngineKindRow) -> Self {
         Self { name: row.kind().to_string(), worker: None, settings: row.default_settings() }
     }
 
@@ -385,8 +385,8 @@ pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
 
 impl Config {
     /// The identity of this gateway among those of the host.
-    pub fn identity(&self) -> Identity {
-        Identity { control: self.control.clone(), routing: self.routing }
+    pub fn identity(&self) -> GatewayIdentity {
+        GatewayIdentity { control: self.control.clone(), routing: self.routing }
     }
 
     /// Reads and checks the file of a gateway of a program with these kinds that is to start on

@@ -1,6 +1,6 @@
 //! Constraints on the `[[port]]` of a gateway together.
 
-use convoy_port::{PortConfig, PortEntry, Queues, Side, TunSettings};
+use convoy_port::{PortConfig, PortEntry, PortSide, QueueCount, TunSettings};
 use convoy_settings::{Checker, is_link_local, parse_prefix};
 use ipnet::IpNet;
 use toml::Spanned;
@@ -79,7 +79,7 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) 
     if let Some((kind, why)) = alone.filter(|_| outside().count() > 1) {
         add(&format!("a {kind} port must be the only outside port; {why}"));
     }
-    let of_system = |port: &&PortConfig| port.traits().side == Side::Outside && !port.traits().is_engine;
+    let of_system = |port: &&PortConfig| port.traits().side == PortSide::Outside && !port.traits().is_engine;
     let kinds: Vec<_> = outside().filter(of_system).map(PortConfig::kind).collect();
     for (at, kind) in kinds.iter().enumerate() {
         if kinds[..at].iter().filter(|other| *other == kind).count() == 1 {
@@ -109,7 +109,7 @@ pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[PortEntry], en
 /// Not every kind of port has a queue for each worker.
 pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &[PortEntry], workers: u16) {
     let has_one =
-        |port: &&PortEntry| port.kind.as_ref().is_some_and(|keys| keys.traits().queues == Queues::One);
+        |port: &&PortEntry| port.kind.as_ref().is_some_and(|keys| keys.traits().queues == QueueCount::One);
     if let Some(port) = file.iter().find(has_one).filter(|_| workers > 1) {
         c.add(&port.span(), "port.kind", "it has one queue; set workers = 1");
     }

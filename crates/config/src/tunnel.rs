@@ -21,7 +21,7 @@ use self::proposals::{longest, only_proposal, proposals};
 
 use super::cluster::tunnel_group;
 use super::ends::{
-    Peer, local, local_address_fits, no_nat_is_in_the_way, not_carried, remote, unspecified_like,
+    PeerEnd, local, local_address_fits, no_nat_is_in_the_way, not_carried, remote, unspecified_like,
 };
 use super::file;
 use super::interface::tunnel_interface;
@@ -177,7 +177,7 @@ fn without_keys(
     let local = file.local.as_ref().map(|text| local(c, text));
     let peer = file.remote.as_ref().map(|text| remote(c, text, local.flatten()));
     let address = match &peer {
-        Some(Some(Peer::Address(address))) => Some(*address),
+        Some(Some(PeerEnd::Address(address))) => Some(*address),
         _ => None,
     };
     let known = local.flatten().or(address);

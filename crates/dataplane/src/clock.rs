@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Monotonic time of one gateway, in ns since its start. Every worker has a copy.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     /// The machine's time at the gateway's start.
     Machine(u64),
     Virtual(VirtualTime),
@@ -19,7 +19,7 @@ enum Source {
 impl Clock {
     /// A clock of the machine that reads 0 now.
     pub fn start() -> Self {
-        Self(Source::Machine(machine::now_ns()))
+        Self(ClockSource::Machine(machine::now_ns()))
     }
 
     /// Now, in ns.
@@ -27,8 +27,8 @@ impl Clock {
     pub fn now_ns(&self) -> u64 {
         match &self.0 {
             // Another thread, whose time is slightly ahead, may have started the clock.
-            Source::Machine(start_ns) => machine::now_ns().saturating_sub(*start_ns),
-            Source::Virtual(time) => time.now_ns(),
+            ClockSource::Machine(start_ns) => machine::now_ns().saturating_sub(*start_ns),
+            ClockSource::Virtual(time) => time.now_ns(),
         }
     }
 }
@@ -45,7 +45,7 @@ impl VirtualTime {
 
     /// A clock that reads this time.
     pub fn clock(&self) -> Clock {
-        Clock(Source::Virtual(self.clone()))
+        Clock(ClockSource::Virtual(self.clone()))
     }
 
     /// Now, in ns.

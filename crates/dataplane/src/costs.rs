@@ -85,14 +85,14 @@ fn is_alike(one: &EngineDescription, other: &EngineDescription) -> bool {
 type Make = Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>;
 
 /// Engines of one kind and placement, with the instance that is measured for all of them.
-struct Source {
+struct CostSource {
     engine: EngineDescription,
     make: Make,
     /// Created on demand.
     instance: Option<IdleEngine>,
 }
 
-impl Source {
+impl CostSource {
     fn instance(&mut self) -> Result<&mut IdleEngine, EngineError> {
         match &mut self.instance {
             Some(instance) => Ok(instance),
@@ -107,7 +107,7 @@ pub struct Costs {
     /// Costs from the cache and measurements since, including those of modelled engines.
     known: KnownCosts,
     stated: HashMap<String, AlgorithmCost>,
-    sources: Vec<Source>,
+    sources: Vec<CostSource>,
     window_ns: f64,
 }
 
@@ -158,7 +158,7 @@ impl Costs {
     ) {
         let is_there = self.sources.iter().any(|source| is_alike(&source.engine, engine));
         if !is_there {
-            self.sources.push(Source { engine: engine.clone(), make: Box::new(make), instance: None });
+            self.sources.push(CostSource { engine: engine.clone(), make: Box::new(make), instance: None });
         }
     }
 

@@ -21,7 +21,7 @@ pub struct DropScope {
 
 /// A counter of dropped packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DropCount {
     /// The tunnel and direction.
     pub scope: DropScope,
     /// Why they were dropped.
@@ -115,10 +115,10 @@ impl DropWatch {
     }
 
     /// The counters to warn of now.
-    pub fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
+    pub fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = DropCount>) -> Vec<Climb> {
         let mut climbs = Vec::new();
         (self.has_unsaid, self.sum) = (false, 0);
-        for Dropped { scope, reason, count, good } in counts {
+        for DropCount { scope, reason, count, good } in counts {
             if meaning(reason).is_none() {
                 continue;
             }
@@ -244,9 +244,9 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn site(reason: DropReason, count: u64) -> Dropped {
+    fn site(reason: DropReason, count: u64) -> DropCount {
         let scope = DropScope { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
-        Dropped { scope, reason, count, good: 0 }
+        DropCount { scope, reason, count, good: 0 }
     }
 
     fn reported(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
@@ -277,7 +277,7 @@ mod tests {
         let mut watch = DropWatch::default();
         let of_none = |reason, count| {
             let scope = DropScope { tunnel: String::new(), direction: None };
-            Dropped { scope, reason, count, good: 0 }
+            DropCount { scope, reason, count, good: 0 }
         };
         let climbs = watch.look(
             SECOND,
@@ -295,7 +295,7 @@ mod tests {
     fn a_peer_whose_packets_are_all_replayed_for_a_minute_is_said_to_be_behind() {
         let mut watch = DropWatch::default();
         let mut reported = |at_s: u64, count: u64, good: u64| {
-            let dropped = Dropped { good, ..site(DropReason::Replayed, count) };
+            let dropped = DropCount { good, ..site(DropReason::Replayed, count) };
             let climbs = watch.look(at_s * SECOND, [dropped]);
             climbs.first().map(|climb| climb.meaning() == PEER_IS_BEHIND)
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
-struct State {
+struct FenceState {
     deadline_ns: AtomicU64,
     holds: AtomicUsize,
 }
@@ -15,7 +15,7 @@ struct State {
 /// not send any more, also if the thread that keeps the lease is stuck: each worker looks itself,
 /// before each burst.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Arc<State>);
+pub struct Fence(Arc<FenceState>);
 
 impl Fence {
     /// A fence that lets nothing pass.

@@ -20,7 +20,7 @@ pub const MAX_WORKERS: u16 = 64;
 const RING_PACKETS: usize = 1024;
 
 /// A packet as received, and whether it is outbound.
-type Item = (bool, Frame);
+type ReceivedPacket = (bool, Frame);
 /// A packet with the number of the worker that owns its SA, and whether it is outbound.
 pub type Addressed = (u16, bool, Frame);
 
@@ -75,8 +75,8 @@ pub struct HandoffCounts {
 /// One worker's ends of all rings.
 pub struct Handoff {
     /// By worker; `None` for itself.
-    to: Vec<Option<(Producer<Item>, Arc<Waker>)>>,
-    from: Vec<Consumer<Item>>,
+    to: Vec<Option<(Producer<ReceivedPacket>, Arc<Waker>)>>,
+    from: Vec<Consumer<ReceivedPacket>>,
     waker: Arc<Waker>,
     /// The ring to read first, so that all are served in turn.
     turn: usize,

@@ -10,19 +10,19 @@ use convoy_port::Port;
 /// which has a link while one of them can send, and echoes by one are answered if there are any.
 #[derive(Debug)]
 pub struct InterfaceLinks {
-    by_interface: Vec<Mutex<Link>>,
+    by_interface: Vec<Mutex<LinkState>>,
 }
 
 /// What decides the link of an interface.
 #[derive(Debug)]
-struct Link {
+struct LinkState {
     /// Workers with a tunnel that can send.
     workers: u32,
     /// Whether its monitors, if it has some, know of an answer.
     is_answered: bool,
 }
 
-impl Link {
+impl LinkState {
     fn is_up(&self) -> bool {
         self.workers > 0 && self.is_answered
     }
@@ -31,7 +31,7 @@ impl Link {
 impl InterfaceLinks {
     /// No interface below `interfaces` has a link.
     pub fn new(interfaces: u16) -> Self {
-        let down = || Mutex::new(Link { workers: 0, is_answered: true });
+        let down = || Mutex::new(LinkState { workers: 0, is_answered: true });
         Self { by_interface: (0..interfaces).map(|_| down()).collect() }
     }
 
@@ -50,7 +50,7 @@ impl InterfaceLinks {
         self.update(interface, set, |link| link.is_answered = is_answered());
     }
 
-    fn update(&self, interface: u16, set: impl FnOnce(bool), change: impl FnOnce(&mut Link)) {
+    fn update(&self, interface: u16, set: impl FnOnce(bool), change: impl FnOnce(&mut LinkState)) {
         let Some(link) = self.by_interface.get(usize::from(interface)) else { return };
         let mut link = link.lock().unwrap_or_else(PoisonError::into_inner);
         let was_up = link.is_up();

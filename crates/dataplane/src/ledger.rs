@@ -9,7 +9,7 @@ use std::ops::Bound;
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
-use crate::drop_watch::{DropScope, Dropped};
+use crate::drop_watch::{DropCount, DropScope};
 
 /// Counters of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Tally {
 
 /// The source of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Source {
+enum CounterSource {
     Sa(SaIndex),
     /// Packets of a tunnel without an SA.
     WithoutSa(TunnelId),
@@ -56,7 +56,7 @@ enum Source {
 
 /// The state of a source.
 #[derive(Debug, Default)]
-struct Account {
+struct SourceAccount {
     /// The tunnel's latest name; empty while it has none.
     tunnel: String,
     /// The counts that the totals include already.
@@ -66,7 +66,7 @@ struct Account {
 /// The totals of one worker's tunnels, by name.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    accounts: HashMap<Source, Account>,
+    accounts: HashMap<CounterSource, SourceAccount>,
     /// Outbound and inbound.
     totals: BTreeMap<String, [Tally; 2]>,
 }
@@ -81,13 +81,13 @@ impl Ledger {
     /// Records an SA's current counters. While its tunnel has no name they are only remembered:
     /// charon sends names shortly after SAs.
     pub fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
-        self.count(Source::Sa(sa), tunnel, direction, now);
+        self.count(CounterSource::Sa(sa), tunnel, direction, now);
     }
 
     /// Records an SA's counters at its removal.
     pub fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
         self.note(sa, tunnel, direction, last.clone());
-        let account = self.accounts.remove(&Source::Sa(sa)).unwrap_or_default();
+        let account = self.accounts.remove(&CounterSource::Sa(sa)).unwrap_or_default();
         if account.tunnel.is_empty() {
             self.add(&account, direction, &last);
         }
@@ -97,10 +97,10 @@ impl Ledger {
     pub fn note_without_sa(&mut self, tunnel: Option<&str>, id: TunnelId, packets: u64) {
         let mut now = Tally::default();
         now.drops.add(DropReason::OutboundNoSa, packets);
-        self.count(Source::WithoutSa(id), tunnel, SaDirection::Outbound, now);
+        self.count(CounterSource::WithoutSa(id), tunnel, SaDirection::Outbound, now);
     }
 
-    fn count(&mut self, source: Source, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
+    fn count(&mut self, source: CounterSource, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
         let mut account = self.accounts.remove(&source).unwrap_or_default();
         if let Some(tunnel) = tunnel {
             tunnel.clone_into(&mut account.tunnel);
@@ -112,31 +112,36 @@ impl Ledger {
         self.accounts.insert(source, account);
     }
 
-    fn add(&mut self, account: &Account, direction: SaDirection, now: &Tally) {
+    fn add(&mut self, account: &SourceAccount, direction: SaDirection, now: &Tally) {
         let totals = self.totals.entry(account.tunnel.clone()).or_default();
         totals[direction as usize].add_growth(&account.counted, now);
     }
 
     /// The name of an SA's tunnel, or the latest known one; empty if there was none.
     pub fn tunnel_of(&self, sa: SaIndex) -> &str {
-        self.accounts.get(&Source::Sa(sa)).map_or("", |account| &account.tunnel)
+        self.accounts.get(&CounterSource::Sa(sa)).map_or("", |account| &account.tunnel)
     }
 
     /// Dropped packets by scope and reason: those of each tunnel, and from `all` those that belong
     /// to no tunnel.
-    pub fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
+    pub fn drops(&self, all: &DropCounters) -> Vec<DropCount> {
         let mut drops = Vec::new();
         let mut of_tunnels = DropCounters::default();
         for (tunnel, direction, tally) in self.totals() {
             for (reason, count) in tally.drops.met() {
                 of_tunnels.add(reason, count);
                 let scope = DropScope { tunnel: tunnel.to_owned(), direction: Some(direction) };
-                drops.push(Dropped { scope, reason, count, good: tally.packets });
+                drops.push(DropCount { scope, reason, count, good: tally.packets });
             }
         }
         let none = DropScope { tunnel: String::new(), direction: None };
         let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
-        drops.extend(of_none.map(|(reason, count)| Dropped { scope: none.clone(), reason, count, good: 0 }));
+        drops.extend(of_none.map(|(reason, count)| DropCount {
+            scope: none.clone(),
+            reason,
+            count,
+            good: 0,
+        }));
         drops
     }
 

@@ -13,7 +13,7 @@ use convoy_packet::icmp::{self, HEADER_BYTES, v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 use convoy_packet::{Frame, FramePool, FrameSize, Icmp, IpHeader, Layout, checksum, ip};
 
-use crate::path_probe::{PathProbe, Step};
+use crate::path_probe::{PathProbe, ProbeStep};
 
 /// Bytes behind the ICMP header: the monitor's mark.
 const MARK_BYTES: usize = 8;
@@ -53,7 +53,7 @@ pub struct Probe {
 
 /// What the answers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MonitorVerdict {
     /// There was neither an answer nor time for one yet.
     #[default]
     Unknown,
@@ -67,7 +67,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorState {
     /// What the answers say.
-    pub verdict: Verdict,
+    pub verdict: MonitorVerdict,
     /// When the last answer came, in ns.
     pub answered_ns: Option<u64>,
     /// The average round trip, in ns.
@@ -80,15 +80,15 @@ pub struct MonitorState {
 
 /// A probe that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentProbe {
     sequence: u16,
     at_ns: u64,
     is_answered: bool,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    verdict: Verdict,
+struct MonitorProgress {
+    verdict: MonitorVerdict,
     /// When probes began, or when one was answered, whichever is later, in ns.
     waits_since_ns: Option<u64>,
     answered_ns: Option<u64>,
@@ -99,8 +99,8 @@ struct Progress {
     echoed_by: Option<TunnelId>,
     /// What padded echoes find out of the path.
     path: PathProbe,
-    path_steps: Vec<Step>,
-    sent: VecDeque<Sent>,
+    path_steps: Vec<ProbeStep>,
+    sent: VecDeque<SentProbe>,
 }
 
 /// A monitor, shared by all workers.
@@ -109,7 +109,7 @@ pub struct Monitor {
     probe: Probe,
     /// What tells its answers from those to other probes.
     mark: [u8; MARK_BYTES],
-    progress: Mutex<Progress>,
+    progress: Mutex<MonitorProgress>,
 }
 
 impl Monitor {
@@ -126,14 +126,15 @@ impl Monitor {
     /// How it stands.
     pub fn state(&self, now_ns: u64) -> MonitorState {
         let progress = self.lock();
-        let is_over =
-            |sent: &&Sent| sent.is_answered || now_ns.saturating_sub(sent.at_ns) >= self.probe.lost_after_ns;
+        let is_over = |sent: &&SentProbe| {
+            sent.is_answered || now_ns.saturating_sub(sent.at_ns) >= self.probe.lost_after_ns
+        };
         let (mut recent, mut unanswered) = (0, 0);
         for sent in progress.sent.iter().filter(is_over) {
             recent += 1;
             unanswered += usize::from(!sent.is_answered);
         }
-        let Progress { verdict, answered_ns, round_trip_ns, .. } = *progress;
+        let MonitorProgress { verdict, answered_ns, round_trip_ns, .. } = *progress;
         MonitorState { verdict, answered_ns, round_trip_ns, recent, unanswered }
     }
 
@@ -142,7 +143,7 @@ impl Monitor {
         let mut progress = self.lock();
         if progress.waits_since_ns.is_some() {
             let sequence = progress.sequence;
-            *progress = Progress { sequence, ..Progress::default() };
+            *progress = MonitorProgress { sequence, ..MonitorProgress::default() };
         }
     }
 
@@ -150,20 +151,20 @@ impl Monitor {
     pub fn next_ns(&self) -> u64 {
         let progress = self.lock();
         let lost_ns = match progress.verdict {
-            Verdict::Lost => None,
+            MonitorVerdict::Lost => None,
             _ => progress.waits_since_ns.map(|since_ns| since_ns.saturating_add(self.probe.lost_after_ns)),
         };
         progress.due_ns.min(lost_ns.unwrap_or(u64::MAX)).min(progress.path.next_ns(progress.round_trip_ns))
     }
 
     /// Looks at the time; returns the verdict if it has changed.
-    pub fn look(&self, now_ns: u64) -> Option<Verdict> {
+    pub fn look(&self, now_ns: u64) -> Option<MonitorVerdict> {
         let mut progress = self.lock();
         let since_ns = progress.waits_since_ns?;
         let verdict = match now_ns.saturating_sub(since_ns) >= self.probe.lost_after_ns {
-            true => Verdict::Lost,
-            false if progress.answered_ns.is_some() => Verdict::Answered,
-            false => Verdict::Unknown,
+            true => MonitorVerdict::Lost,
+            false if progress.answered_ns.is_some() => MonitorVerdict::Answered,
+            false => MonitorVerdict::Unknown,
         };
         let before = std::mem::replace(&mut progress.verdict, verdict);
         (before != verdict).then_some(verdict)
@@ -184,7 +185,7 @@ impl Monitor {
         if progress.sent.len() == LAST {
             progress.sent.pop_front();
         }
-        progress.sent.push_back(Sent { sequence, at_ns: now_ns, is_answered: false });
+        progress.sent.push_back(SentProbe { sequence, at_ns: now_ns, is_answered: false });
         Some(sequence)
     }
 
@@ -225,9 +226,9 @@ impl Monitor {
     }
 
     /// What there is to do to find out whether the path carries what is assumed.
-    pub(crate) fn path_steps(&self, now_ns: u64, assumed: &AssumedPath) -> Vec<Step> {
+    pub(crate) fn path_steps(&self, now_ns: u64, assumed: &AssumedPath) -> Vec<ProbeStep> {
         let mut progress = self.lock();
-        if progress.verdict != Verdict::Answered {
+        if progress.verdict != MonitorVerdict::Answered {
             progress.path.stop();
             return Vec::new();
         }
@@ -285,7 +286,7 @@ impl Monitor {
         Some(frame)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, MonitorProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -405,11 +406,11 @@ mod tests {
             let sequence = shared.next(MS).expect("the first is due at once");
             let ping = shared.ping(sequence, &mut pool).expect("a frame");
             assert_eq!(ping.interface(), 3);
-            assert_eq!((shared.look(MS), shared.state(MS).verdict), (None, Verdict::Unknown));
+            assert_eq!((shared.look(MS), shared.state(MS).verdict), (None, MonitorVerdict::Unknown));
             let mut inside = vec![answer(&ping, &mut pool), pool.take_filled(&ping, 0).expect("a frame")];
             monitors.take_answers(5 * MS, &mut inside, &mut pool);
             assert_eq!(inside.len(), 1, "another packet goes on");
-            assert_eq!(shared.look(5 * MS), Some(Verdict::Answered));
+            assert_eq!(shared.look(5 * MS), Some(MonitorVerdict::Answered));
             let state = shared.state(5 * MS);
             assert_eq!((state.round_trip_ns, state.answered_ns), (Some(4 * MS), Some(5 * MS)));
             assert_eq!((state.recent, state.unanswered), (1, 0));
@@ -449,7 +450,10 @@ mod tests {
             }
             changes.extend(monitor.look(now_ns + 2 * MS).map(|verdict| (now_ms, verdict)));
         }
-        assert_eq!(changes, [(0, Verdict::Answered), (700, Verdict::Lost), (1_200, Verdict::Answered)]);
+        assert_eq!(
+            changes,
+            [(0, MonitorVerdict::Answered), (700, MonitorVerdict::Lost), (1_200, MonitorVerdict::Answered)]
+        );
         let state = monitor.state(2_000 * MS);
         assert_eq!((state.recent, state.unanswered), (20, 7));
     }
@@ -458,7 +462,7 @@ mod tests {
     fn a_monitor_that_rests_knows_nothing_and_begins_again() {
         let monitor = monitor(false);
         monitor.next(0).expect("it is due");
-        assert_eq!(monitor.look(300 * MS), Some(Verdict::Lost));
+        assert_eq!(monitor.look(300 * MS), Some(MonitorVerdict::Lost));
         monitor.rest();
         assert_eq!((monitor.look(900 * MS), monitor.state(900 * MS)), (None, MonitorState::default()));
         assert!(monitor.next(900 * MS).is_some());

@@ -38,7 +38,7 @@ struct Trial {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ProbeStep {
     /// Send an echo whose outer packet has this length in bytes, under this number.
     Send { len: u16, sequence: u16 },
     /// The path carries no packets longer than this, in bytes.
@@ -47,7 +47,7 @@ pub(crate) enum Step {
 
 impl PathProbe {
     /// The next step; `round_trip_ns` is that of short echoes.
-    pub(crate) fn step(&mut self, now_ns: u64, path: &AssumedPath, round_trip_ns: u64) -> Option<Step> {
+    pub(crate) fn step(&mut self, now_ns: u64, path: &AssumedPath, round_trip_ns: u64) -> Option<ProbeStep> {
         let due_ns = *self.due_ns.get_or_insert(now_ns + FIRST_NS);
         let Some(trial) = self.trial else {
             let AssumedPath { least, mtu, .. } = *path;
@@ -75,7 +75,7 @@ impl PathProbe {
     }
 
     /// An echo of this number was answered; returns the next step.
-    pub(crate) fn answered(&mut self, now_ns: u64, sequence: u16) -> Option<Step> {
+    pub(crate) fn answered(&mut self, now_ns: u64, sequence: u16) -> Option<ProbeStep> {
         let trial = self.trial.filter(|trial| trial.sequence == sequence)?;
         if trial.len == trial.above {
             self.end(now_ns);
@@ -90,20 +90,20 @@ impl PathProbe {
     }
 
     /// Tries the length between those that are known, or ends the search.
-    fn narrow(&mut self, now_ns: u64, known: Trial) -> Option<Step> {
+    fn narrow(&mut self, now_ns: u64, known: Trial) -> Option<ProbeStep> {
         let Trial { carried, above, .. } = known;
         if above - carried <= NEAR {
             self.end(now_ns);
-            return Some(Step::Learn(carried));
+            return Some(ProbeStep::Learn(carried));
         }
         let len = carried + (above - carried) / 2;
         Some(self.send(now_ns, Trial { len, tries: 0, ..known }))
     }
 
-    fn send(&mut self, now_ns: u64, trial: Trial) -> Step {
+    fn send(&mut self, now_ns: u64, trial: Trial) -> ProbeStep {
         let sequence = trial.sequence.wrapping_add(1);
         self.trial = Some(Trial { tries: trial.tries + 1, sequence, sent_ns: now_ns, ..trial });
-        Step::Send { len: trial.len, sequence }
+        ProbeStep::Send { len: trial.len, sequence }
     }
 
     fn end(&mut self, now_ns: u64) {
@@ -135,11 +135,11 @@ mod tests {
             let mut step = probe.step(now_ns, path, 30 * MS);
             while let Some(taken) = step {
                 step = match taken {
-                    Step::Send { len, sequence } => {
+                    ProbeStep::Send { len, sequence } => {
                         echoes += 1;
                         (len <= carries).then(|| probe.answered(now_ns, sequence)).flatten()
                     }
-                    Step::Learn(mtu) => {
+                    ProbeStep::Learn(mtu) => {
                         learned.push(mtu);
                         None
                     }
@@ -168,7 +168,7 @@ mod tests {
     fn late_and_repeated_answers_change_nothing() {
         let mut probe = PathProbe::default();
         assert_eq!(probe.step(0, &path(576, 1_500), 0), None);
-        let Some(Step::Send { sequence, .. }) = probe.step(FIRST_NS, &path(576, 1_500), 0) else {
+        let Some(ProbeStep::Send { sequence, .. }) = probe.step(FIRST_NS, &path(576, 1_500), 0) else {
             panic!("due")
         };
         assert_eq!(probe.answered(FIRST_NS, sequence.wrapping_sub(1)), None);

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use convoy_ipsec::{DropReason, TunnelId};
 
-pub(crate) use tracer::{Departing, Loss, Place, Tracer};
+pub(crate) use tracer::{Departing, Loss, PacketPlace, Tracer};
 
 use crate::side::Side;
 
@@ -47,7 +47,7 @@ impl TraceFilter {
         };
         (self.tunnels.is_empty() || is_of_tunnel())
             && self.host.is_none_or(has_host)
-            && (!self.only_dropped || matches!(trace.outcome, Some(Outcome::Dropped(_))))
+            && (!self.only_dropped || matches!(trace.outcome, Some(TraceOutcome::Dropped(_))))
     }
 }
 
@@ -91,20 +91,20 @@ pub struct PacketTrace {
     /// Its SA, once known.
     pub sa: Option<TracedSa>,
     /// What happened to it, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// How it ended; `None` while it is inside.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TraceOutcome>,
 }
 
 impl PacketTrace {
     /// Whether another worker had the packet before.
     pub fn is_continuation(&self) -> bool {
-        self.steps.first().is_some_and(|step| step.event == Event::TakenOver)
+        self.steps.first().is_some_and(|step| step.event == TraceEvent::TakenOver)
     }
 
     /// Whether this is the packet that another worker handed over to the one that traced `rest`.
     pub fn continues_in(&self, rest: &Self) -> bool {
-        let handed = Outcome::HandedOver { worker: rest.worker, frame: rest.first_frame };
+        let handed = TraceOutcome::HandedOver { worker: rest.worker, frame: rest.first_frame };
         let begin = |trace: &Self| trace.steps.first().map(|step| step.at_ns);
         self.outcome == Some(handed) && begin(self) <= begin(rest)
     }
@@ -112,16 +112,16 @@ impl PacketTrace {
 
 /// One stage of a packet's way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// When, in ns of the gateway's clock.
     pub at_ns: u64,
     /// What happened.
-    pub event: Event,
+    pub event: TraceEvent,
 }
 
 /// What happens to a packet at a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// A port received it.
     Received {
         /// The port's name.
@@ -168,7 +168,7 @@ pub enum Event {
 
 /// How a packet's way through a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TraceOutcome {
     /// A port sent it.
     Sent {
         /// The port's name.

@@ -30,7 +30,7 @@ pub(crate) enum Wait {
 }
 
 /// A worker's ports, and which of them may have input.
-pub(crate) struct Watch {
+pub(crate) struct PortPoll {
     epoll: Option<OwnedFd>,
     /// By side and port.
     is_ready: [Vec<bool>; 2],
@@ -50,7 +50,7 @@ pub(crate) struct Watch {
     pub(crate) system: Option<StandIn>,
 }
 
-impl Watch {
+impl PortPoll {
     /// Watches the ports of both sides. Initially all count as ready.
     pub(crate) fn new(inside: &[Box<dyn Port>], outside: &[Box<dyn Port>]) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -254,8 +254,8 @@ mod tests {
         let descriptor = EventFd::from_value(1).expect("an eventfd");
         let mut ports: Vec<Box<dyn Port>> =
             vec![Box::new(Deleted { description, descriptor, lacks_interface: true })];
-        let mut watch = Watch::new(&ports, &[]);
-        let woken = |watch: &mut Watch| watch.ask(Duration::ZERO).0;
+        let mut watch = PortPoll::new(&ports, &[]);
+        let woken = |watch: &mut PortPoll| watch.ask(Duration::ZERO).0;
         assert_eq!(woken(&mut watch), 1);
         watch.follow(Side::Inside, 0, ports[0].as_ref());
         assert_eq!((woken(&mut watch), watch.is_quiet()), (0, true));

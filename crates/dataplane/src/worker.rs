@@ -30,7 +30,7 @@ use crate::interfaces::{InsidePorts, InterfaceLinks, PortList};
 use crate::moderation::Moderation;
 use crate::monitor::Monitors;
 use crate::pipeline::{EngineEvent, Pipeline};
-use crate::watch::Watch;
+use crate::watch::PortPoll;
 use inside::queue_by_interface;
 use traced::WithoutPort;
 use unsent::UnsentCounter;
@@ -66,7 +66,7 @@ pub struct Worker {
     interfaces: InsidePorts,
     links: Option<Arc<InterfaceLinks>>,
     ways_out: WaysOut,
-    watch: Watch,
+    watch: PortPoll,
     busy_poll: AdaptiveWait,
     moderation: Moderation,
     /// Packets received since the worker last waited.
@@ -108,7 +108,7 @@ impl Worker {
             interfaces: InsidePorts::new(vec![0; inside.len()]),
             links: None,
             ways_out: WaysOut::of(&outside),
-            watch: Watch::new(&inside, &outside),
+            watch: PortPoll::new(&inside, &outside),
             busy_poll: AdaptiveWait::default(),
             moderation: Moderation::default(),
             arrived: 0,

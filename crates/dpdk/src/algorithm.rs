@@ -5,7 +5,7 @@ use std::fmt;
 /// A cipher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Cipher {
+pub enum DeviceCipher {
     /// No encryption.
     Null = 0,
     /// AES-GCM.
@@ -24,7 +24,7 @@ pub enum Cipher {
     Des = 7,
 }
 
-impl Cipher {
+impl DeviceCipher {
     /// The ciphers that a device may have, indexed by their numbers.
     pub const ALL: [Self; 8] = [
         Self::Null,
@@ -62,7 +62,7 @@ impl Cipher {
     }
 }
 
-impl fmt::Display for Cipher {
+impl fmt::Display for DeviceCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Null => "NULL",
@@ -80,7 +80,7 @@ impl fmt::Display for Cipher {
 /// An HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Hash {
+pub enum DeviceHash {
     /// No HMAC, as for an AEAD.
     None = 0,
     /// HMAC-MD5.
@@ -95,12 +95,12 @@ pub enum Hash {
     Sha512 = 5,
 }
 
-impl Hash {
+impl DeviceHash {
     /// The HMACs that a device may have, indexed by their numbers.
     pub const ALL: [Self; 6] = [Self::None, Self::Md5, Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for DeviceHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "no integrity",
@@ -115,26 +115,26 @@ impl fmt::Display for Hash {
 
 /// The algorithms of an SA, with its lengths in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Suite {
+pub struct DeviceSuite {
     /// The cipher.
-    pub cipher: Cipher,
+    pub cipher: DeviceCipher,
     /// Length of the cipher's key.
     pub key_len: usize,
     /// The HMAC.
-    pub hash: Hash,
+    pub hash: DeviceHash,
     /// Length of the HMAC's key.
     pub hash_key_len: usize,
     /// Length of the ICV.
     pub icv_len: usize,
 }
 
-impl fmt::Display for Suite {
+impl fmt::Display for DeviceSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cipher)?;
         if self.key_len > 0 {
             write!(f, "-{}", self.key_len * 8)?;
         }
-        if self.hash != Hash::None {
+        if self.hash != DeviceHash::None {
             write!(f, " with {}", self.hash)?;
         }
         if self.icv_len > 0 {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Cipher, Hash, Suite};
+use crate::{DeviceCipher, DeviceHash, DeviceSuite};
 
 /// Supported lengths in bytes: from `min` to `max` in steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Capability {
     /// A cipher, an AEAD or GMAC.
     Cipher {
         /// The algorithm.
-        cipher: Cipher,
+        cipher: DeviceCipher,
         /// Lengths of keys.
         key: Sizes,
         /// Lengths of nonces or IVs.
@@ -52,7 +52,7 @@ pub enum Capability {
     /// An HMAC.
     Hash {
         /// The algorithm.
-        hash: Hash,
+        hash: DeviceHash,
         /// Lengths of keys.
         key: Sizes,
         /// Lengths of ICVs.
@@ -136,12 +136,12 @@ impl DeviceInfo {
     /// # Errors
     /// What the device lacks for SAs of this suite, with additional data of any of `aad_lens` bytes
     /// if it is an AEAD.
-    pub fn check(&self, suite: &Suite, aad_lens: &[usize]) -> Result<(), String> {
-        let has_cipher = suite.cipher != Cipher::Null;
+    pub fn check(&self, suite: &DeviceSuite, aad_lens: &[usize]) -> Result<(), String> {
+        let has_cipher = suite.cipher != DeviceCipher::Null;
         if has_cipher {
             self.check_cipher(suite, aad_lens)?;
         }
-        if suite.hash != Hash::None {
+        if suite.hash != DeviceHash::None {
             self.check_hash(suite)?;
             if has_cipher && !self.features.is_chaining() {
                 return Err("it cannot chain a cipher and an HMAC in one operation".to_owned());
@@ -150,14 +150,14 @@ impl DeviceInfo {
         Ok(())
     }
 
-    fn check_cipher(&self, suite: &Suite, aad_lens: &[usize]) -> Result<(), String> {
+    fn check_cipher(&self, suite: &DeviceSuite, aad_lens: &[usize]) -> Result<(), String> {
         let mut lack = format!("it has no {}", suite.cipher);
         for capability in &self.capabilities {
             let Capability::Cipher { cipher, key, nonce, icv, aad } = capability else { continue };
             if *cipher != suite.cipher {
                 continue;
             }
-            let has_icv = cipher.is_aead() || *cipher == Cipher::Gmac;
+            let has_icv = cipher.is_aead() || *cipher == DeviceCipher::Gmac;
             lack = if !key.has(suite.key_len) {
                 format!("its {cipher} takes keys of {key} bytes")
             } else if !nonce.has(cipher.nonce_len()) {
@@ -173,7 +173,7 @@ impl DeviceInfo {
         Err(lack)
     }
 
-    fn check_hash(&self, suite: &Suite) -> Result<(), String> {
+    fn check_hash(&self, suite: &DeviceSuite) -> Result<(), String> {
         let mut lack = format!("it has no {}", suite.hash);
         for capability in &self.capabilities {
             let Capability::Hash { hash, key, icv } = capability else { continue };
@@ -197,8 +197,13 @@ mod tests {
     use super::*;
 
     const ANY: Sizes = Sizes { min: 0, max: 64, step: 1 };
-    const GCM: Suite =
-        Suite { cipher: Cipher::Gcm, key_len: 16, hash: Hash::None, hash_key_len: 0, icv_len: 16 };
+    const GCM: DeviceSuite = DeviceSuite {
+        cipher: DeviceCipher::Gcm,
+        key_len: 16,
+        hash: DeviceHash::None,
+        hash_key_len: 0,
+        icv_len: 16,
+    };
 
     fn device(features: u64, capabilities: Vec<Capability>) -> DeviceInfo {
         DeviceInfo {
@@ -213,7 +218,7 @@ mod tests {
 
     fn gcm(key: Sizes, icv: Sizes, aad: Sizes) -> Capability {
         let nonce = Sizes { min: 12, max: 12, step: 0 };
-        Capability::Cipher { cipher: Cipher::Gcm, key, nonce, icv, aad }
+        Capability::Cipher { cipher: DeviceCipher::Gcm, key, nonce, icv, aad }
     }
 
     #[test]
@@ -242,10 +247,15 @@ mod tests {
 
     #[test]
     fn a_cipher_with_an_hmac_needs_a_device_that_chains() {
-        let suite =
-            Suite { cipher: Cipher::Cbc, key_len: 16, hash: Hash::Sha1, hash_key_len: 20, icv_len: 12 };
-        let cbc = Capability::Cipher { cipher: Cipher::Cbc, key: ANY, nonce: ANY, icv: ANY, aad: ANY };
-        let sha1 = Capability::Hash { hash: Hash::Sha1, key: ANY, icv: ANY };
+        let suite = DeviceSuite {
+            cipher: DeviceCipher::Cbc,
+            key_len: 16,
+            hash: DeviceHash::Sha1,
+            hash_key_len: 20,
+            icv_len: 12,
+        };
+        let cbc = Capability::Cipher { cipher: DeviceCipher::Cbc, key: ANY, nonce: ANY, icv: ANY, aad: ANY };
+        let sha1 = Capability::Hash { hash: DeviceHash::Sha1, key: ANY, icv: ANY };
         let check = |features, capabilities| device(features, capabilities).check(&suite, &[]);
         assert_eq!(check(0, vec![cbc]), Err("it has no HMAC-SHA-1".to_owned()));
         assert!(check(0, vec![cbc, sha1]).expect_err("no chaining").contains("one operation"));

@@ -2,9 +2,9 @@
 //! memory, without copies.
 //!
 //! [`Eal::start`] starts DPDK once per process. [`Eal::device`] opens a crypto [`Device`], from
-//! which [`Session`]s (the keys of one SA in one direction) and [`Queue`]s are made. A queue takes
-//! a [`Batch`] of frames with a [`Job`] for each, and owns it until the device has finished the
-//! last frame, so that nothing else can access a frame that a device writes to.
+//! which [`Session`]s (the keys of one SA in one direction) and [`DeviceQueue`]s are made. A queue
+//! takes a [`FrameBatch`] of frames with a [`DeviceJob`] for each, and owns it until the device has
+//! finished the last frame, so that nothing else can access a frame that a device writes to.
 //!
 //! [`Eal::ethernet`] opens an Ethernet device, with an [`EthernetQueue`] for each thread. Frames
 //! are copied out of and into DPDK's buffers.
@@ -19,12 +19,13 @@ mod arguments;
 mod bound;
 mod info;
 
-pub use algorithm::{Cipher, Hash, Suite};
+pub use algorithm::{DeviceCipher, DeviceHash, DeviceSuite};
 pub use arguments::{default_arguments, is_pci_address};
 #[cfg(feature = "linked")]
 pub use bound::{
-    Batch, DIGEST_BYTES, Device, Digest, ETHERNET_BURST, Eal, Ended, EthernetConfig, EthernetCounters,
-    EthernetDevice, EthernetInfo, EthernetQueue, Icv, Job, NONCE_BYTES, Queue, Session, SessionKeys,
+    DIGEST_BYTES, Device, DeviceJob, DeviceQueue, Digest, ETHERNET_BURST, Eal, EthernetConfig,
+    EthernetCounters, EthernetDevice, EthernetInfo, EthernetQueue, FrameBatch, Icv, JobResult, NONCE_BYTES,
+    Session, SessionKeys,
 };
 pub use info::{Capability, DeviceInfo, Features, Sizes};
 
@@ -88,7 +89,7 @@ pub enum DpdkError {
         /// Its name.
         name: String,
         /// The algorithms.
-        suite: Suite,
+        suite: DeviceSuite,
         /// DPDK's log.
         reason: String,
     },

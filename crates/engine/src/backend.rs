@@ -21,7 +21,7 @@ impl EngineKind {
 
 /// A kind of engine as found on this machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundEngine {
     /// The version of the library or device behind it.
     pub version: String,
     /// What its library has but it leaves to other engines, and why.
@@ -47,7 +47,7 @@ pub struct FoundDevice {
 
 /// Why a kind of engine is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingEngine {
     /// The reason.
     pub reason: String,
     /// How to get it.
@@ -177,8 +177,8 @@ pub trait EngineBackend: Default + Clone + PartialEq + Debug + Send + Sync + 'st
     /// What is available of it in this build, on this machine.
     ///
     /// # Errors
-    /// [`Missing`] says why there is none, and how to get it.
-    fn find() -> Result<Found, Missing>;
+    /// [`MissingEngine`] says why there is none, and how to get it.
+    fn find() -> Result<FoundEngine, MissingEngine>;
 
     /// The version of the library or device behind it, if available without starting anything.
     fn version() -> Option<String> {

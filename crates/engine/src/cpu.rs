@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use convoy_settings::{Checker, tables};
 
-use crate::backend::{EngineBackend, EngineStart, Found, Made, Missing};
+use crate::backend::{EngineBackend, EngineStart, FoundEngine, Made, MissingEngine};
 use crate::interface::EngineTraits;
 use crate::{CryptoThread, Engine, EngineError, Placement};
 
@@ -34,7 +34,7 @@ pub trait Library: Default + Clone + PartialEq + Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of [`EngineBackend::find`].
-    fn find() -> Result<Found, Missing>;
+    fn find() -> Result<FoundEngine, MissingEngine>;
 
     /// An engine on its caller's core.
     ///
@@ -85,7 +85,7 @@ impl<L: Library> EngineBackend for CpuSettings<L> {
         self.core.is_some()
     }
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         L::find()
     }
 

@@ -20,18 +20,18 @@ use crate::{
 #[cfg(feature = "dpdk")]
 pub(crate) use random::Random;
 pub use thread::Processor;
-use thread::{DEPTH, Order, Thread};
+use thread::{DEPTH, ThreadHandle, ThreadOrder};
 
 /// One worker's end of an engine with a thread of its own, pinned to a core or not. The thread ends
 /// with its last end.
 pub struct CryptoThread {
     description: EngineDescription,
-    orders: Producer<Order>,
+    orders: Producer<ThreadOrder>,
     /// Key orders for which the ring had no room: the worker waits for no thread. Packets stay
     /// behind them.
-    waiting: VecDeque<Order>,
+    waiting: VecDeque<ThreadOrder>,
     done: Consumer<Completion>,
-    thread: Arc<Thread>,
+    thread: Arc<ThreadHandle>,
     /// SAs whose keys the thread has or will have before their packets.
     keyed: Vec<bool>,
     in_flight: usize,
@@ -103,7 +103,7 @@ impl CryptoThread {
         EngineError::NoRoom(self.description.name.clone())
     }
 
-    fn order(&mut self, order: Order) -> Result<(), EngineError> {
+    fn order(&mut self, order: ThreadOrder) -> Result<(), EngineError> {
         if !self.thread.is_alive() {
             return Err(self.gone());
         }
@@ -132,7 +132,7 @@ impl EngineControl for CryptoThread {
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         self.description.check_transform(keys.transform())?;
-        self.order(Order::Install(sa, Box::new(keys.clone())))?;
+        self.order(ThreadOrder::Install(sa, Box::new(keys.clone())))?;
         let at = sa.0 as usize;
         if self.keyed.len() <= at {
             self.keyed.resize(at + 1, false);
@@ -145,7 +145,7 @@ impl EngineControl for CryptoThread {
         if self.has_key(sa) {
             self.keyed[sa.0 as usize] = false;
             // A thread that has died holds no keys either.
-            let _ = self.order(Order::Remove(sa));
+            let _ = self.order(ThreadOrder::Remove(sa));
         }
     }
 
@@ -175,13 +175,13 @@ impl EngineQueue for CryptoThread {
         if is_behind_keys || self.in_flight > self.description.depth {
             return Err(Box::new(Refused { submission, reason: self.no_room() }));
         }
-        match self.orders.push(Order::Work(submission, self.thread.stamp())) {
+        match self.orders.push(ThreadOrder::Work(submission, self.thread.stamp())) {
             Ok(()) => {
                 self.in_flight += 1;
                 self.thread.wake();
                 Ok(())
             }
-            Err(PushError::Full(Order::Work(submission, _))) => {
+            Err(PushError::Full(ThreadOrder::Work(submission, _))) => {
                 Err(Box::new(Refused { submission, reason: self.no_room() }))
             }
             Err(PushError::Full(_)) => Ok(()),
@@ -203,7 +203,7 @@ impl EngineQueue for CryptoThread {
     }
 
     fn wake_by(&mut self, waker: &Waker) -> bool {
-        self.order(Order::WakeBy(waker.clone())).is_ok()
+        self.order(ThreadOrder::WakeBy(waker.clone())).is_ok()
     }
 
     fn has_completions(&self) -> bool {

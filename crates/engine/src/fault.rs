@@ -14,7 +14,7 @@ use crate::{
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Trains come back as [`Outcome::Failed`], their frames and statuses garbled.
     Error,
     /// Trains are accepted and never complete.
@@ -35,7 +35,7 @@ pub struct FaultPlan {
     /// The same seed and the same calls give the same faults.
     pub seed: u64,
     /// Each fault is drawn from these; none if empty.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InjectedFault>,
     /// Trains accepted in good health before the next fault; drawn from this range.
     pub after: RangeInclusive<u32>,
     /// The total number of faults.
@@ -52,25 +52,30 @@ impl FaultPlan {
 
     /// Fails once, with the train that comes after `after` good ones, and recovers at the
     /// first probe.
-    pub fn once(fault: Fault, after: u32) -> Self {
+    pub fn once(fault: InjectedFault, after: u32) -> Self {
         Self { seed: 0, faults: vec![fault], after: after..=after, times: 1, probes: Some(0) }
     }
 
     /// Fails repeatedly in all ways, at intervals up to 50 trains, and recovers at the third
     /// probe.
     pub fn random(seed: u64) -> Self {
-        let faults = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
+        let faults = vec![
+            InjectedFault::Error,
+            InjectedFault::Hang,
+            InjectedFault::Vanish,
+            InjectedFault::Slow { polls: 20 },
+        ];
         Self { seed, faults, after: 0..=50, times: u32::MAX, probes: Some(2) }
     }
 }
 
-enum State {
+enum FaultState {
     /// Healthy for this many more trains; `None` is forever.
     Healthy(Option<u32>),
     /// Returns nothing for this many more polls.
     Slow(u32),
     Failing {
-        fault: Fault,
+        fault: InjectedFault,
         probes_left: Option<u32>,
     },
 }
@@ -81,7 +86,7 @@ pub struct Faulty {
     description: EngineDescription,
     plan: FaultPlan,
     dice: Dice,
-    state: State,
+    state: FaultState,
     keys: HashSet<SaIndex>,
     /// Tickets that the engine behind this one has.
     inside: Vec<u64>,
@@ -110,7 +115,7 @@ impl Faulty {
             description,
             dice: Dice(plan.seed),
             plan,
-            state: State::Healthy(None),
+            state: FaultState::Healthy(None),
             keys: HashSet::new(),
             inside: Vec::new(),
             lost: HashSet::new(),
@@ -125,17 +130,17 @@ impl Faulty {
 
     fn become_healthy(&mut self) {
         let has_more = self.plan.times > 0 && !self.plan.faults.is_empty();
-        self.state = State::Healthy(has_more.then(|| self.dice.within(&self.plan.after)));
+        self.state = FaultState::Healthy(has_more.then(|| self.dice.within(&self.plan.after)));
     }
 
     fn fail(&mut self) {
         self.plan.times -= 1;
         let fault = self.plan.faults[self.dice.below(self.plan.faults.len() as u64) as usize];
         self.state = match fault {
-            Fault::Slow { polls } => State::Slow(polls),
-            fault => State::Failing { fault, probes_left: self.plan.probes },
+            InjectedFault::Slow { polls } => FaultState::Slow(polls),
+            fault => FaultState::Failing { fault, probes_left: self.plan.probes },
         };
-        if fault == Fault::Vanish {
+        if fault == InjectedFault::Vanish {
             self.lost.extend(self.inside.drain(..));
             self.ready.clear();
             self.held.clear();
@@ -188,7 +193,7 @@ impl EngineControl for Faulty {
     }
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        if matches!(self.state, State::Failing { fault: Fault::Vanish, .. }) {
+        if matches!(self.state, FaultState::Failing { fault: InjectedFault::Vanish, .. }) {
             return Err(self.error("it has disappeared"));
         }
         self.engine.install_key(sa, keys)?;
@@ -202,7 +207,7 @@ impl EngineControl for Faulty {
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {
-        let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
+        let FaultState::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
         match probes_left {
             None => return Err(self.error("it fails permanently")),
             Some(0) => {}
@@ -228,10 +233,10 @@ impl EngineControl for Faulty {
 
 impl EngineQueue for Faulty {
     fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
-        if matches!(self.state, State::Healthy(Some(0))) {
+        if matches!(self.state, FaultState::Healthy(Some(0))) {
             self.fail();
         }
-        let is_vanished = matches!(self.state, State::Failing { fault: Fault::Vanish, .. });
+        let is_vanished = matches!(self.state, FaultState::Failing { fault: InjectedFault::Vanish, .. });
         if is_vanished {
             return Err(Box::new(Refused { submission, reason: self.error("it has disappeared") }));
         }
@@ -239,18 +244,18 @@ impl EngineQueue for Faulty {
             return Err(self.description.refuse_unkeyed(submission));
         }
         match &mut self.state {
-            State::Failing { fault: Fault::Error, .. } => {
+            FaultState::Failing { fault: InjectedFault::Error, .. } => {
                 let failed = self.garble(submission);
                 self.ready.push(failed);
                 Ok(())
             }
-            State::Failing { .. } => {
+            FaultState::Failing { .. } => {
                 self.swallowed.push(submission);
                 Ok(())
             }
-            State::Healthy(_) | State::Slow(_) => {
+            FaultState::Healthy(_) | FaultState::Slow(_) => {
                 self.pass_on(submission)?;
-                if let State::Healthy(Some(left)) = &mut self.state {
+                if let FaultState::Healthy(Some(left)) = &mut self.state {
                     *left -= 1;
                 }
                 Ok(())
@@ -262,8 +267,8 @@ impl EngineQueue for Faulty {
         self.collect();
         let from_engine = self.from_engine.drain(..);
         match &mut self.state {
-            State::Healthy(_) => self.ready.extend(from_engine),
-            State::Slow(polls) => {
+            FaultState::Healthy(_) => self.ready.extend(from_engine),
+            FaultState::Slow(polls) => {
                 self.held.extend(from_engine);
                 *polls = polls.saturating_sub(1);
                 if *polls == 0 {
@@ -271,14 +276,14 @@ impl EngineQueue for Faulty {
                     self.become_healthy();
                 }
             }
-            State::Failing { fault: Fault::Error, .. } => {
+            FaultState::Failing { fault: InjectedFault::Error, .. } => {
                 let failed: Vec<Submission> = from_engine.map(|completion| completion.submission).collect();
                 for submission in failed {
                     let failed = self.garble(submission);
                     self.ready.push(failed);
                 }
             }
-            State::Failing { .. } => self.held.extend(from_engine),
+            FaultState::Failing { .. } => self.held.extend(from_engine),
         }
         completions.append(&mut self.ready);
     }

@@ -47,7 +47,8 @@ mod stack;
 pub mod testing;
 
 pub use backend::{
-    BusTiming, Cost, EngineBackend, EngineContext, EngineStart, Found, FoundDevice, Made, MakeIdle, Missing,
+    BusTiming, Cost, EngineBackend, EngineContext, EngineStart, FoundDevice, FoundEngine, Made, MakeIdle,
+    MissingEngine,
 };
 pub use calibrate::{
     AlgorithmCost, CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig,
@@ -57,16 +58,16 @@ pub use crypto_thread::{CryptoThread, Processor};
 #[cfg(feature = "dpdk")]
 pub use cryptodev::{Cryptodev, dpdk_arguments};
 pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
-pub use fault::{Fault, FaultPlan, Faulty};
+pub use fault::{FaultPlan, Faulty, InjectedFault};
 pub use interface::{
     AutoSelect, Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineKind,
     EngineQueue, EngineTraits, InPlace, Outcome, Placement, Refused, RunTemplate, Submission, Takes,
     keep_input, lay_out, open_up,
 };
-pub use multibuffer::{Core as MultibufferCore, Multibuffer, MultibufferSettings};
+pub use multibuffer::{Multibuffer, MultibufferSettings, MultibufferState as MultibufferCore};
 pub use registry::{
-    ENGINES, EngineFinding, EngineKeys, EngineRow, EngineSettings, EngineTable, available, engine_versions,
-    selected,
+    ENGINES, EngineFinding, EngineKeys, EngineKindRow, EngineSettings, EngineTable, available,
+    engine_versions, selected,
 };
 pub use software::{KeyTable, SaKeys, Software, SoftwareSettings, transforms};
 pub use stack::{far_below, wipe_stack};

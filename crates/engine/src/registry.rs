@@ -7,7 +7,7 @@ use std::fmt;
 use convoy_ipsec::Transform;
 use convoy_settings::{At, Checker, Entries, Kind, KindTable, Table, Text};
 
-use crate::backend::{Cost, EngineBackend, EngineContext, EngineStart, Found, Missing};
+use crate::backend::{Cost, EngineBackend, EngineContext, EngineStart, FoundEngine, MissingEngine};
 use crate::calibrate::IdleEngine;
 use crate::cryptodev::CryptodevSettings;
 use crate::interface::{AutoSelect, EngineKind, Placement};
@@ -16,7 +16,7 @@ use crate::software::SoftwareSettings;
 
 /// A kind of engine that a program has: a row of its [`EngineTable`].
 #[derive(Clone, Copy, Debug)]
-pub struct EngineRow {
+pub struct EngineKindRow {
     kind: EngineKind,
     keys: &'static [&'static str],
     notes: &'static [(&'static str, &'static str)],
@@ -24,20 +24,20 @@ pub struct EngineRow {
     default: fn() -> EngineSettings,
     on_core: fn(usize) -> Option<EngineSettings>,
     version: fn() -> Option<String>,
-    search: fn() -> Result<Found, Missing>,
+    search: fn() -> Result<FoundEngine, MissingEngine>,
 }
 
 /// The kinds of engine of a program.
-pub type EngineTable = KindTable<EngineRow>;
+pub type EngineTable = KindTable<EngineKindRow>;
 
-impl EngineRow {
+impl EngineKindRow {
     /// The kind with these settings.
     pub const fn of<S: EngineBackend>() -> Self {
         Self {
             kind: EngineKind::of::<S>(),
             keys: S::Keys::KEYS,
             notes: S::Keys::NOTES,
-            take: |entries| EngineKeys(Box::new(KeysOf::<S>(S::Keys::take(entries)))),
+            take: |entries| EngineKeys(Box::new(EngineKeysOf::<S>(S::Keys::take(entries)))),
             default: || S::default().into(),
             on_core: |core| S::on_core(core).map(Into::into),
             version: S::version,
@@ -90,7 +90,7 @@ impl EngineRow {
     }
 }
 
-impl Kind for EngineRow {
+impl Kind for EngineKindRow {
     type Keys = EngineKeys;
 
     fn word(self) -> &'static str {
@@ -115,7 +115,7 @@ impl Kind for EngineRow {
 }
 
 /// The keys of an engine as configured, of some kind.
-pub struct EngineKeys(Box<dyn AnyKeys>);
+pub struct EngineKeys(Box<dyn AnyEngineKeys>);
 
 impl EngineKeys {
     /// The settings; problems are reported to `c`.
@@ -130,15 +130,15 @@ impl EngineKeys {
 }
 
 /// Keys of a kind that is known only to its table.
-trait AnyKeys {
+trait AnyEngineKeys {
     fn check(&self, c: &mut Checker<'_>) -> EngineSettings;
     fn bus(&self) -> Option<&Text>;
     fn set_at(&mut self, at: At);
 }
 
-struct KeysOf<S: EngineBackend>(S::Keys);
+struct EngineKeysOf<S: EngineBackend>(S::Keys);
 
-impl<S: EngineBackend> AnyKeys for KeysOf<S> {
+impl<S: EngineBackend> AnyEngineKeys for EngineKeysOf<S> {
     fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
         S::check(&self.0, c).into()
     }
@@ -155,7 +155,7 @@ impl<S: EngineBackend> AnyKeys for KeysOf<S> {
 /// The settings of an engine, of some kind.
 pub struct EngineSettings {
     kind: EngineKind,
-    of_kind: Box<dyn AnySettings>,
+    of_kind: Box<dyn AnyEngineSettings>,
 }
 
 impl<S: EngineBackend> From<S> for EngineSettings {
@@ -224,9 +224,9 @@ impl fmt::Debug for EngineSettings {
 }
 
 /// Settings of a kind that is known only to its table.
-trait AnySettings: fmt::Debug + Send + Sync {
+trait AnyEngineSettings: fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    fn copied(&self) -> Box<dyn AnySettings>;
+    fn copied(&self) -> Box<dyn AnyEngineSettings>;
     fn is_same(&self, other: &dyn Any) -> bool;
     fn placement(&self) -> Placement;
     fn is_shareable(&self) -> bool;
@@ -234,12 +234,12 @@ trait AnySettings: fmt::Debug + Send + Sync {
     fn open(&self, name: &str) -> Result<EngineStart, String>;
 }
 
-impl<S: EngineBackend> AnySettings for S {
+impl<S: EngineBackend> AnyEngineSettings for S {
     fn as_any(&self) -> &dyn Any {
         self
     }
 
-    fn copied(&self) -> Box<dyn AnySettings> {
+    fn copied(&self) -> Box<dyn AnyEngineSettings> {
         Box::new(self.clone())
     }
 
@@ -265,10 +265,10 @@ impl<S: EngineBackend> AnySettings for S {
 }
 
 /// The kinds that the product has.
-pub const ENGINES: &[EngineRow] = &[
-    EngineRow::of::<SoftwareSettings>(),
-    EngineRow::of::<MultibufferSettings>(),
-    EngineRow::of::<CryptodevSettings>(),
+pub const ENGINES: &[EngineKindRow] = &[
+    EngineKindRow::of::<SoftwareSettings>(),
+    EngineKindRow::of::<MultibufferSettings>(),
+    EngineKindRow::of::<CryptodevSettings>(),
 ];
 
 /// The product's kinds that this machine has, each with the version of its library or device: what
@@ -282,12 +282,12 @@ pub fn engine_versions() -> String {
 #[derive(Clone, Debug)]
 pub struct EngineFinding {
     /// The row of its kind.
-    pub row: EngineRow,
+    pub row: EngineKindRow,
     /// What is available of it here.
     ///
     /// # Errors
     /// Why there is none, and what to do.
-    pub found: Result<Found, Missing>,
+    pub found: Result<FoundEngine, MissingEngine>,
 }
 
 impl EngineFinding {
@@ -303,6 +303,6 @@ pub fn available(kinds: &EngineTable) -> Vec<EngineFinding> {
 }
 
 /// The kinds of a table that a gateway uses by default, by when it does.
-pub fn selected(kinds: &EngineTable, when: AutoSelect) -> impl Iterator<Item = &'static EngineRow> {
+pub fn selected(kinds: &EngineTable, when: AutoSelect) -> impl Iterator<Item = &'static EngineKindRow> {
     kinds.rows.iter().filter(move |row| row.kind.traits().auto_select == when)
 }

@@ -72,16 +72,16 @@ impl Software {
 }
 
 /// The thread's keys of one worker.
-struct Keys {
+struct WorkerKeys {
     engine: String,
     keys: KeyTable,
 }
 
-fn keys_of(engine: &str) -> Result<Keys, EngineError> {
-    Ok(Keys { engine: engine.to_owned(), keys: KeyTable::default() })
+fn keys_of(engine: &str) -> Result<WorkerKeys, EngineError> {
+    Ok(WorkerKeys { engine: engine.to_owned(), keys: KeyTable::default() })
 }
 
-impl Processor for Keys {
+impl Processor for WorkerKeys {
     fn transforms(&self) -> Vec<Transform> {
         transforms()
     }

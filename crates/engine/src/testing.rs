@@ -14,7 +14,7 @@ type IsDone = dyn FnMut(u32) -> bool + Send;
 type ServiceNs = dyn Fn(&Submission) -> u64 + Send;
 type OnSubmit = dyn FnMut(&Submission) + Send;
 type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
-type Process = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
+type TestProcess = dyn FnMut(&mut Software, &mut [CryptoPacket]) + Send;
 
 /// `software` disguised as another engine: with another description, and with a test's hooks. It
 /// processes its input when it is polled.
@@ -40,7 +40,7 @@ pub struct ScriptedEngine {
     service_ns: Option<Box<ServiceNs>>,
     on_submit: Box<OnSubmit>,
     on_keys: Box<OnKeys>,
-    process: Box<Process>,
+    process: Box<TestProcess>,
 }
 
 impl ScriptedEngine {

@@ -8,7 +8,7 @@ use convoy_config::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_config::{Config, EngineConfig, ManualKeys, MssLimit, TunnelConfig};
 use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{
-    CryptoStage, EngineSet, InstallError, Pipeline, PipelineResources, StageConfig,
+    CryptoStage, EngineSet, Pipeline, PipelineResources, SaInstallError, StageConfig,
 };
 use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart, engine_versions};
 use convoy_ipsec::{
@@ -47,7 +47,7 @@ pub enum AssembleError {
         /// Its name.
         tunnel: String,
         /// Why.
-        source: convoy_dataplane::pipeline::InstallError,
+        source: convoy_dataplane::pipeline::SaInstallError,
     },
     /// There is no packet memory for a worker's frames.
     #[error("no packet memory for worker {worker}: {source}")]
@@ -60,7 +60,7 @@ pub enum AssembleError {
 }
 
 /// The SAs of one tunnel, and their origin.
-pub struct Installed {
+pub struct InstalledTunnel {
     /// The tunnel's configuration.
     pub config: TunnelConfig,
     /// The id by which policies refer to it.
@@ -72,7 +72,7 @@ pub struct Installed {
     pub(crate) pairs: Vec<Pair>,
 }
 
-impl Installed {
+impl InstalledTunnel {
     /// Its SAs with static keys at this worker.
     pub fn sas(&self) -> impl Iterator<Item = SaIndex> + '_ {
         self.pairs.iter().flat_map(|pair| pair.sas.iter().copied())
@@ -203,7 +203,7 @@ pub fn pipeline(
     costs: &Costs,
     resources: impl Into<PipelineResources>,
     starts: &Starts,
-) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
+) -> Result<(Pipeline, Vec<InstalledTunnel>), AssembleError> {
     let stage_config = StageConfig {
         ordered: config.ordered,
         window_ns: costs.window_ns(),
@@ -279,9 +279,9 @@ pub(crate) fn install(
     config: &Config,
     costs: &CostModels,
     started: Option<Vec<Started>>,
-) -> Result<Installed, AssembleError> {
+) -> Result<InstalledTunnel, AssembleError> {
     let NewTunnel { rank, config: tunnel } = tunnel;
-    let mut installed = Installed { config: tunnel.clone(), id, rank: *rank, pairs: Vec::new() };
+    let mut installed = InstalledTunnel { config: tunnel.clone(), id, rank: *rank, pairs: Vec::new() };
     let worker = pipeline.ipsec().tables.worker();
     let pairs = tunnel.manual.iter().zip(started.unwrap_or_default()).enumerate();
     // In reverse, since the outbound SA that is installed last protects a worker's packets: of
@@ -314,7 +314,7 @@ fn install_pair(
     costs: &CostModels,
     keys: &ManualKeys,
     started: &Started,
-) -> Result<Pair, InstallError> {
+) -> Result<Pair, SaInstallError> {
     let mut sas = Vec::new();
     // Packets of several SAs to one peer are different flows to whatever spreads them on the way.
     let worker = pipeline.ipsec().tables.worker();
@@ -402,7 +402,7 @@ pub(crate) fn bypasses(config: &Config) -> Vec<(PolicyRank, Policy)> {
 }
 
 /// The policies of a tunnel. One with keys from charon has charon's.
-pub(crate) fn policies_of(config: &Config, tunnel: &Installed) -> Vec<(PolicyRank, Policy)> {
+pub(crate) fn policies_of(config: &Config, tunnel: &InstalledTunnel) -> Vec<(PolicyRank, Policy)> {
     let TunnelConfig { name, priority, interface, .. } = &tunnel.config;
     if !tunnel.config.has_static_keys() && config.charon.is_some() {
         return Vec::new();

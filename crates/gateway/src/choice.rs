@@ -9,7 +9,7 @@
 //! measures that with a capture.
 
 use convoy_dataplane::costs::Costs;
-use convoy_engine::{AutoSelect, Engine, EngineRow, IdleEngine, selected};
+use convoy_engine::{AutoSelect, Engine, EngineKindRow, IdleEngine, selected};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
@@ -31,7 +31,7 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
             false
         }
     });
-    let faster: Vec<&EngineRow> = faster.collect();
+    let faster: Vec<&EngineKindRow> = faster.collect();
     faster.into_iter().chain(selected(kinds, AutoSelect::Always)).map(EngineConfig::plain).collect()
 }
 

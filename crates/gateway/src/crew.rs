@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::events::Events;
 use crate::supervise::Fault;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Command, Common, DRAIN, WorkerThread};
+use crate::worker_thread::{Common, DRAIN, WorkerCommand, WorkerThread};
 
 /// Time for a worker to end beyond the time for its packets.
 const GRACE: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ impl Crew {
     /// # Errors
     /// The system's, if it cannot create a thread; those already started end then.
     pub(crate) fn start(
-        threads: Vec<(WorkerThread, Receiver<Command>)>,
+        threads: Vec<(WorkerThread, Receiver<WorkerCommand>)>,
         events: &Events,
         faults: &Sender<Fault>,
     ) -> io::Result<Self> {

@@ -38,10 +38,10 @@ pub enum RunError {
     #[error("thread {0} ended because of a fault in convoy; please report it with the log")]
     Thread(String),
     /// Workers did not end in time.
-    #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]
+    #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", WorkerNumbers(.0))]
     Hung(Vec<usize>),
     /// The operator did not want to wait for these workers.
-    #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", Workers(.0))]
+    #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", WorkerNumbers(.0))]
     Hurried(Vec<usize>),
     /// There is not enough memory.
     #[error(transparent)]
@@ -87,9 +87,9 @@ impl RunError {
 }
 
 /// Workers by their numbers, for messages.
-pub(super) struct Workers<'a>(pub(super) &'a [usize]);
+pub(super) struct WorkerNumbers<'a>(pub(super) &'a [usize]);
 
-impl fmt::Display for Workers<'_> {
+impl fmt::Display for WorkerNumbers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         write!(f, "worker{} {}", if self.0.len() == 1 { "" } else { "s" }, numbers.join(", "))

@@ -27,7 +27,7 @@ const RELOAD: &str = "reload: ";
 /// How serious an event is, as in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Severity {
+pub enum EventSeverity {
     /// Normal operation.
     Info,
     /// It needs an operator's attention.
@@ -49,9 +49,9 @@ pub enum What {
     /// A tunnel has lost its last SA to a peer, which this was.
     SaDown(SaNews),
     /// An SA has reached its soft lifetime.
-    SaExpiring(SaName),
+    SaExpiring(EventSa),
     /// An SA has reached its hard lifetime, and carries nothing any more.
-    SaExpired(SaName),
+    SaExpired(EventSa),
     /// A peer has another address or port.
     PeerMoved {
         /// The tunnel's name.
@@ -213,7 +213,7 @@ pub struct SaNews {
 
 /// An SA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SaName {
+pub struct EventSa {
     /// The tunnel's name; empty if unknown.
     pub tunnel: String,
     /// Its SPI.
@@ -243,7 +243,7 @@ impl fmt::Display for SaNews {
 
 impl What {
     /// How serious it is.
-    pub const fn severity(&self) -> Severity {
+    pub const fn severity(&self) -> EventSeverity {
         match self {
             Self::EngineOut { .. }
             | Self::PeerElsewhere { .. }
@@ -253,9 +253,9 @@ impl What {
             | Self::Dropped { .. }
             | Self::StoreLost { .. }
             | Self::PortWaits { .. }
-            | Self::Warning => Severity::Warn,
-            Self::ReloadRefused | Self::StoreDistrusted { .. } => Severity::Error,
-            _ => Severity::Info,
+            | Self::Warning => EventSeverity::Warn,
+            Self::ReloadRefused | Self::StoreDistrusted { .. } => EventSeverity::Error,
+            _ => EventSeverity::Info,
         }
     }
 
@@ -285,7 +285,7 @@ pub struct Event {
     /// When it was reported, in seconds since 1970.
     pub time_s: f64,
     /// How serious it is.
-    pub severity: Severity,
+    pub severity: EventSeverity,
     /// What happened.
     #[serde(flatten)]
     pub what: What,
@@ -305,13 +305,13 @@ pub struct EventPage {
 /// The events of one gateway; clones share them.
 #[derive(Clone)]
 pub struct Events {
-    ring: Arc<Mutex<Ring>>,
+    ring: Arc<Mutex<EventRing>>,
     /// Logs a warning.
     notify: Notify,
 }
 
 #[derive(Default)]
-struct Ring {
+struct EventRing {
     events: VecDeque<Event>,
     /// How many there have been.
     count: u64,
@@ -328,9 +328,9 @@ impl Events {
         let message = message.into();
         self.keep(what.clone(), &message);
         match what.severity() {
-            Severity::Info => tracing::info!("{message}"),
-            Severity::Warn => (self.notify)(message),
-            Severity::Error => tracing::error!("{message}"),
+            EventSeverity::Info => tracing::info!("{message}"),
+            EventSeverity::Warn => (self.notify)(message),
+            EventSeverity::Error => tracing::error!("{message}"),
         }
     }
 
@@ -412,7 +412,7 @@ impl Events {
         ring.events.push_back(Event { number, time_s, severity, what, message });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ring> {
+    fn lock(&self) -> MutexGuard<'_, EventRing> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

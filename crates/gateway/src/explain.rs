@@ -10,7 +10,7 @@ mod way_in;
 
 use std::net::IpAddr;
 
-pub(crate) use beside::Beside;
+pub(crate) use beside::GatewayParts;
 use convoy_config::{Config, TunnelConfig};
 use convoy_ipsec::{FlowKey, Supposed};
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ impl Explanation {
 pub(crate) fn explain(
     handles: &WorkerHandles,
     config: &Config,
-    beside: &Beside<'_>,
+    beside: &GatewayParts<'_>,
     request: &ExplainRequest,
 ) -> Result<Explanation, String> {
     let way_in = way_in::of(config, request);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use crate::snapshot::{Snapshot, policy, sa};
-use crate::survey::{Part, Survey};
+use crate::survey::{Survey, SurveyPart};
 use crate::worker_handles::WorkerHandles;
 
 /// How long a worker may be silent before it has reported everything.
@@ -42,14 +42,14 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn add(&mut self, worker: u16, part: Part) {
+    fn add(&mut self, worker: u16, part: SurveyPart) {
         let so_far = self.under_way.entry(worker).or_default();
         match part {
-            Part::Sas(notes) => so_far.sas.extend(notes.into_iter().map(sa)),
-            Part::Tunnels(rows) => so_far.tunnels.extend(rows),
-            Part::Policies(views) => so_far.policies.extend(views.into_iter().map(policy)),
-            Part::PoliciesAnew => so_far.policies.clear(),
-            Part::Rest(rest) => {
+            SurveyPart::Sas(notes) => so_far.sas.extend(notes.into_iter().map(sa)),
+            SurveyPart::Tunnels(rows) => so_far.tunnels.extend(rows),
+            SurveyPart::Policies(views) => so_far.policies.extend(views.into_iter().map(policy)),
+            SurveyPart::PoliciesAnew => so_far.policies.clear(),
+            SurveyPart::Rest(rest) => {
                 let Snapshot { sas, tunnels, policies, .. } = std::mem::take(so_far);
                 self.under_way.remove(&worker);
                 self.done.insert(worker, Snapshot { sas, tunnels, policies, ..*rest });

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use convoy_config::{Config, TunnelConfig};
 use convoy_ipsec::{Mode, Ports, TrafficSelector};
-use convoy_kernel::guard::{Flow, FlowSide, InsideInterface, guard_table};
+use convoy_kernel::guard::{FlowSide, GuardedFlow, InsideInterface, guard_table};
 use convoy_kernel::{GuardPlan, Prefix};
 use convoy_port::{IKE_PORT, NATT_PORT};
 
@@ -68,7 +68,7 @@ pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
 }
 
 /// This host's own traffic that tunnels in transport mode protect.
-fn transport(config: &Config) -> Vec<Flow> {
+fn transport(config: &Config) -> Vec<GuardedFlow> {
     let tunnels = config.tunnels.iter().filter(|tunnel| tunnel.mode == Mode::Transport);
     let selectors = tunnels.flat_map(TunnelConfig::selectors);
     // Without the ends' addresses it is not known what is theirs.
@@ -86,7 +86,7 @@ pub(crate) fn transport_mark(config: &Config) -> Option<u32> {
 }
 
 /// Traffic by two selectors; `None` if nftables cannot express it: fragments alone.
-fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Flow> {
+fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Option<GuardedFlow> {
     let side = |selector: &TrafficSelector| {
         let ports = match selector.ports {
             Ports::Any => None,
@@ -96,7 +96,7 @@ fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Flow> {
         let (first, last) = (selector.addresses.first(), selector.addresses.last());
         Some(FlowSide { first, last, protocol: selector.protocol, ports })
     };
-    Some(Flow { local: side(local)?, remote: side(remote)? })
+    Some(GuardedFlow { local: side(local)?, remote: side(remote)? })
 }
 
 /// The effect of the guard of a gateway with this configuration, in a sentence; `None` without a

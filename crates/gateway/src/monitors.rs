@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use convoy_config::{Config, MonitorConfig};
-use convoy_dataplane::monitor::{Means, Monitor, MonitorState, Monitors, Probe, Verdict};
+use convoy_dataplane::monitor::{Means, Monitor, MonitorState, MonitorVerdict, Monitors, Probe};
 use rand::Rng;
 
 use crate::events::{Events, What};
@@ -78,9 +78,9 @@ fn row(monitor: &Monitor, now_ns: u64) -> MonitorRow {
         source,
         interval_s: *interval_ns as f64 * 1e-9,
         state: match verdict {
-            Verdict::Unknown => "unknown",
-            Verdict::Answered => "answered",
-            Verdict::Lost => "lost",
+            MonitorVerdict::Unknown => "unknown",
+            MonitorVerdict::Answered => "answered",
+            MonitorVerdict::Lost => "lost",
         }
         .to_owned(),
         answered_s: answered_ns.map(|at_ns| now_ns.saturating_sub(at_ns) as f64 * 1e-9),
@@ -91,7 +91,7 @@ fn row(monitor: &Monitor, now_ns: u64) -> MonitorRow {
 }
 
 /// Reports that the probes of a tunnel are answered from now on, or no longer.
-pub(crate) fn report(events: &Events, monitor: &Monitor, verdict: Verdict) {
+pub(crate) fn report(events: &Events, monitor: &Monitor, verdict: MonitorVerdict) {
     let Probe { tunnel, means, lost_after_ns, .. } = monitor.probe();
     let (who, probes) = match means {
         Means::Ping { source, target } => (target.to_string(), format!("pings from {source}")),
@@ -99,18 +99,18 @@ pub(crate) fn report(events: &Events, monitor: &Monitor, verdict: Verdict) {
     };
     let name = tunnel.clone();
     match verdict {
-        Verdict::Answered => {
+        MonitorVerdict::Answered => {
             let message = format!("tunnel {tunnel}: {who} answers {probes}");
             events.tell(What::ProbesAnswered { tunnel: name }, message);
         }
-        Verdict::Lost => {
+        MonitorVerdict::Lost => {
             let ms = lost_after_ns / 1_000_000;
             let message = format!(
                 "tunnel {tunnel}: {who} has not answered {probes} for {ms} ms; the path or {who} is down"
             );
             events.tell(What::ProbesLost { tunnel: name }, message);
         }
-        Verdict::Unknown => {}
+        MonitorVerdict::Unknown => {}
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn is_answered<'a>(
     now_ns: u64,
 ) -> bool {
     let mut of_interface = monitors.filter(|monitor| follows(monitor) == Some(interface)).peekable();
-    let is_lost = |monitor: &Monitor| monitor.state(now_ns).verdict == Verdict::Lost;
+    let is_lost = |monitor: &Monitor| monitor.state(now_ns).verdict == MonitorVerdict::Lost;
     of_interface.peek().is_none() || !of_interface.all(is_lost)
 }
 
@@ -179,7 +179,7 @@ mod tests {
             let all = all(text, &AllMonitors::default());
             let monitor = first(&all);
             monitor.next(0);
-            assert_eq!(monitor.look(u64::MAX), Some(Verdict::Lost));
+            assert_eq!(monitor.look(u64::MAX), Some(MonitorVerdict::Lost));
             is_answered(std::iter::once(&*monitor), 1, u64::MAX)
         };
         assert!(lost(&routed) && !lost(&echoed) && lost(FILE));

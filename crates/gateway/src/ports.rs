@@ -7,19 +7,19 @@ use convoy_config::inner_mtu::{inner_mtu, interface_mtu};
 use convoy_config::{Config, PortConfig, TunnelConfig};
 use convoy_ipsec::TunnelId;
 use convoy_kernel::RoutePlan;
-use convoy_port::{Context, IKE_PORT, Opened, Port, PortError};
+use convoy_port::{IKE_PORT, Opened, Port, PortContext, PortError};
 
 use crate::guard;
 use crate::networks::{here, named, networks, routes};
 use crate::port_watch::WatchedPort;
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
-type Queues = Vec<Box<dyn Port>>;
+type WorkerQueues = Vec<Box<dyn Port>>;
 
 /// The ports of a gateway.
 pub(crate) struct OpenPorts {
     /// For each worker its queues inside and outside.
-    pub(crate) queues: Vec<[Queues; 2]>,
+    pub(crate) queues: Vec<[WorkerQueues; 2]>,
     /// The engines of ports, which have a single worker.
     pub(crate) engines: Vec<PortEngine>,
     /// What the ports need of the kernel.
@@ -32,7 +32,7 @@ pub(crate) struct OpenPorts {
 /// [`PortError`] names the port and what the system refused.
 pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     let workers = usize::from(config.workers);
-    let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
+    let mut all: Vec<[WorkerQueues; 2]> = (0..workers).map(|_| Default::default()).collect();
     let (mut engines, mut watched) = (Vec::new(), Vec::new());
     // Outside first: if an address is in use, no interface is created.
     let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
@@ -54,7 +54,8 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     for interface in &config.interfaces {
         let inner_mtu = interface_mtu(config, interface).bytes;
         let port = interface.port(reader(config, &interface.name).map(usize::from));
-        let Opened { queues, reopening, .. } = port.open(&Context { inner_mtu, ..context(&port, config) })?;
+        let Opened { queues, reopening, .. } =
+            port.open(&PortContext { inner_mtu, ..context(&port, config) })?;
         watched.push(WatchedPort { name: port.name, addresses: Vec::new(), reopening });
         for (sides, queue) in all.iter_mut().zip(queues) {
             sides[0].push(queue);
@@ -82,8 +83,8 @@ fn needed(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
 }
 
 /// The gateway's settings for a port.
-fn context(port: &PortConfig, config: &Config) -> Context {
-    Context {
+fn context(port: &PortConfig, config: &Config) -> PortContext {
+    PortContext {
         workers: usize::from(config.workers),
         has_own_ports: config.has_own_ports(),
         mtu: config.mtu,

@@ -33,7 +33,7 @@ use crate::choice;
 use crate::cluster::{Cluster, Led, Pairs, Stopped, StoredSas};
 use crate::crew::Crew;
 use crate::events::Events;
-use crate::explain::{Beside, ExplainRequest, Explanation, explain};
+use crate::explain::{ExplainRequest, Explanation, GatewayParts, explain};
 use crate::gather::gather;
 use crate::guard::GuardWatch;
 use crate::helper::Helper;
@@ -92,7 +92,7 @@ pub enum Order {
 }
 
 /// What is opened before a gateway gives up its privileges.
-struct Opened {
+struct OpenedDevices {
     ports: OpenPorts,
     engines: OpenEngines,
     charon: Option<Charon>,
@@ -187,7 +187,7 @@ impl Gateway {
         }
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
-        let opened = Opened { ports, engines, charon, state, cluster, costs };
+        let opened = OpenedDevices { ports, engines, charon, state, cluster, costs };
         let mut gateway = Self::over(config, opened, events, faults)?;
         wipe_stack();
         helper.devices(gateway.port_watch.devices()).map_err(RunError::Devices)?;
@@ -202,8 +202,8 @@ impl Gateway {
     /// A gateway over what is open. Never inlined: what it leaves on the stack, keys included, must
     /// be below its caller's frame.
     #[inline(never)]
-    fn over(config: Config, opened: Opened, events: Events, faults: Faults) -> Result<Self, RunError> {
-        let Opened { ports, engines, mut charon, mut state, cluster, mut costs } = opened;
+    fn over(config: Config, opened: OpenedDevices, events: Events, faults: Faults) -> Result<Self, RunError> {
+        let OpenedDevices { ports, engines, mut charon, mut state, cluster, mut costs } = opened;
         convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
@@ -400,8 +400,8 @@ impl Gateway {
     }
 
     /// What the parts beside the workers know.
-    fn beside(&self) -> Beside<'_> {
-        Beside {
+    fn beside(&self) -> GatewayParts<'_> {
+        GatewayParts {
             helper: self.helper.as_deref(),
             charon: self.charon.as_ref().map(Charon::row),
             cluster: self.cluster.as_ref().map(Cluster::row),

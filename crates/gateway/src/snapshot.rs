@@ -22,7 +22,7 @@ pub use configured::ConfiguredRow;
 pub use counters::{COUNTERS, Counter};
 pub use lately::EngineLately;
 pub(crate) use of_worker::{PolicyNote, SaNote, direction, policy, sa};
-pub use peers::{PeerRow, PeerState, WayRow};
+pub use peers::{PeerRow, PeerState, TunnelKey, WayRow};
 pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, MonitorRow, NameRow,
     NegotiationRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,

@@ -20,7 +20,7 @@ pub(crate) const STEP: usize = 64;
 const AGAIN: u32 = 3;
 
 /// The findings of one step.
-pub(crate) enum Part {
+pub(crate) enum SurveyPart {
     /// Some SAs.
     Sas(Vec<SaNote>),
     /// Some tunnels' totals.
@@ -34,10 +34,10 @@ pub(crate) enum Part {
 }
 
 /// Receives the parts, each with the worker's number.
-pub(crate) type Listener = Sender<(u16, Part)>;
+pub(crate) type PartListener = Sender<(u16, SurveyPart)>;
 
 /// What is visited next.
-enum Stage {
+enum SurveyStage {
     Sas(SaCursor),
     /// Packets without an SA, by the index of their tunnel.
     WithoutSa(usize),
@@ -57,8 +57,8 @@ enum Stage {
 /// A walk over a worker's SAs, which updates its totals by tunnel. With a listener, it continues
 /// over everything in a snapshot.
 pub(crate) struct Survey {
-    stage: Stage,
-    listener: Option<Listener>,
+    stage: SurveyStage,
+    listener: Option<PartListener>,
     /// The worker's dropped packets before the first step.
     drops_before: DropCounters,
 }
@@ -88,13 +88,13 @@ pub(crate) trait Surveyed {
 
 impl Survey {
     /// A survey for a snapshot.
-    pub(crate) fn reported_to(listener: Listener) -> Self {
+    pub(crate) fn reported_to(listener: PartListener) -> Self {
         Self { listener: Some(listener), ..Self::of_totals(DropCounters::default()) }
     }
 
     /// A survey for the totals by tunnel alone, of a worker with this many drops.
     pub(crate) fn of_totals(drops_before: DropCounters) -> Self {
-        Self { stage: Stage::Sas(SaCursor::default()), listener: None, drops_before }
+        Self { stage: SurveyStage::Sas(SaCursor::default()), listener: None, drops_before }
     }
 
     /// The worker's dropped packets before the first step: later ones may be missing in the totals
@@ -112,34 +112,34 @@ impl Survey {
     pub(crate) fn step(&mut self, thread: &mut impl Surveyed) -> bool {
         // Before its index is visited: another SA may have it by now.
         thread.close_departed();
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Sas(cursor) => self.sas(thread, cursor),
-            Stage::WithoutSa(first) => {
+        self.stage = match std::mem::replace(&mut self.stage, SurveyStage::Done) {
+            SurveyStage::Sas(cursor) => self.sas(thread, cursor),
+            SurveyStage::WithoutSa(first) => {
                 if thread.note_without_sa(first, STEP) {
-                    Stage::WithoutSa(first + STEP)
+                    SurveyStage::WithoutSa(first + STEP)
                 } else if self.is_reported() {
-                    Stage::Tunnels(None)
+                    SurveyStage::Tunnels(None)
                 } else {
-                    Stage::Done
+                    SurveyStage::Done
                 }
             }
-            Stage::Tunnels(last) => self.tunnels(thread, last),
-            Stage::Policies { last, changes, again } => self.policies(thread, last, changes, again),
-            Stage::Rest => {
-                self.tell(thread, Part::Rest(Box::new(thread.rest())));
-                Stage::Done
+            SurveyStage::Tunnels(last) => self.tunnels(thread, last),
+            SurveyStage::Policies { last, changes, again } => self.policies(thread, last, changes, again),
+            SurveyStage::Rest => {
+                self.tell(thread, SurveyPart::Rest(Box::new(thread.rest())));
+                SurveyStage::Done
             }
-            Stage::Done => Stage::Done,
+            SurveyStage::Done => SurveyStage::Done,
         };
-        !matches!(self.stage, Stage::Done)
+        !matches!(self.stage, SurveyStage::Done)
     }
 
     /// Reports a part; returns whether it was received.
-    fn tell(&self, thread: &impl Surveyed, part: Part) -> bool {
+    fn tell(&self, thread: &impl Surveyed, part: SurveyPart) -> bool {
         self.listener.as_ref().is_some_and(|to| to.send((thread.tables().worker(), part)).is_ok())
     }
 
-    fn sas(&self, thread: &mut impl Surveyed, cursor: SaCursor) -> Stage {
+    fn sas(&self, thread: &mut impl Surveyed, cursor: SaCursor) -> SurveyStage {
         let mut views = Vec::with_capacity(STEP);
         let next = thread.tables().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
         views.iter().for_each(|view| thread.note(view));
@@ -147,42 +147,48 @@ impl Survey {
             // One that is being removed may have its successor's SPI already.
             let shown = views.into_iter().filter(|view| !view.is_withdrawn);
             let notes = shown.map(|view| thread.describe(view)).collect();
-            if !self.tell(thread, Part::Sas(notes)) {
-                return Stage::Done;
+            if !self.tell(thread, SurveyPart::Sas(notes)) {
+                return SurveyStage::Done;
             }
         }
-        next.map_or(Stage::WithoutSa(0), Stage::Sas)
+        next.map_or(SurveyStage::WithoutSa(0), SurveyStage::Sas)
     }
 
-    fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
+    fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> SurveyStage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let (rows, last) =
             Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP), thread.now_ns());
-        let first = Stage::Policies { last: None, changes: thread.tables().policy_changes(), again: 0 };
-        match (last, self.tell(thread, Part::Tunnels(rows))) {
-            (_, false) => Stage::Done,
+        let first = SurveyStage::Policies { last: None, changes: thread.tables().policy_changes(), again: 0 };
+        match (last, self.tell(thread, SurveyPart::Tunnels(rows))) {
+            (_, false) => SurveyStage::Done,
             (None, true) => first,
-            (Some(last), true) => Stage::Tunnels(Some(last)),
+            (Some(last), true) => SurveyStage::Tunnels(Some(last)),
         }
     }
 
-    fn policies(&self, thread: &impl Surveyed, last: Option<PolicyPlace>, changes: u64, again: u32) -> Stage {
+    fn policies(
+        &self,
+        thread: &impl Surveyed,
+        last: Option<PolicyPlace>,
+        changes: u64,
+        again: u32,
+    ) -> SurveyStage {
         let tables = thread.tables();
         let now = tables.policy_changes();
         if now != changes && last.is_some() && again < AGAIN {
-            let is_heard = self.tell(thread, Part::PoliciesAnew);
-            let first = Stage::Policies { last: None, changes: now, again: again + 1 };
-            return if is_heard { first } else { Stage::Done };
+            let is_heard = self.tell(thread, SurveyPart::PoliciesAnew);
+            let first = SurveyStage::Policies { last: None, changes: now, again: again + 1 };
+            return if is_heard { first } else { SurveyStage::Done };
         }
         let (places, views): (Vec<_>, Vec<PolicyView>) = tables.policies_behind(last).take(STEP).unzip();
         let is_end = views.len() < STEP;
         let notes = views.into_iter().map(|view| thread.describe_policy(view)).collect();
-        if !self.tell(thread, Part::Policies(notes)) {
-            Stage::Done
+        if !self.tell(thread, SurveyPart::Policies(notes)) {
+            SurveyStage::Done
         } else if is_end {
-            Stage::Rest
+            SurveyStage::Rest
         } else {
-            Stage::Policies { last: places.last().copied(), changes: now, again }
+            SurveyStage::Policies { last: places.last().copied(), changes: now, again }
         }
     }
 }

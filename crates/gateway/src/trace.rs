@@ -8,7 +8,7 @@ mod rows;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use convoy_dataplane::trace::{Outcome, PacketTrace, TraceFilter};
+use convoy_dataplane::trace::{PacketTrace, TraceFilter, TraceOutcome};
 use convoy_ipsec::TunnelId;
 use serde::{Deserialize, Serialize};
 
@@ -47,18 +47,18 @@ pub struct TraceReport {
 
 /// The trace in progress of a gateway.
 #[derive(Default)]
-pub(crate) struct Tracing(Option<Session>);
+pub(crate) struct Tracing(Option<TraceSession>);
 
-struct Session {
+struct TraceSession {
     request: TraceRequest,
     found: usize,
     asked: Instant,
     /// Packets that a worker handed over, until the other worker's part is there.
-    handed_over: Vec<(Part, Instant)>,
+    handed_over: Vec<(TracePart, Instant)>,
 }
 
 /// A packet's trace by one worker, with its tunnel's name.
-type Part = (PacketTrace, String);
+type TracePart = (PacketTrace, String);
 
 /// How long a trace waits for its continuation by another worker.
 const CONTINUES: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl Tracing {
                 None => "no worker answered in time".to_owned(),
             });
         }
-        self.0 = Some(Session { request, found: 0, asked: Instant::now(), handed_over: Vec::new() });
+        self.0 = Some(TraceSession { request, found: 0, asked: Instant::now(), handed_over: Vec::new() });
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Tracing {
         session.asked = Instant::now();
         let taken = handles.ask(|thread| {
             let (traces, is_complete) = thread.worker_mut().pipeline_mut().take_traces();
-            let parts: Vec<Part> = traces.into_iter().map(|trace| thread.named(trace)).collect();
+            let parts: Vec<TracePart> = traces.into_iter().map(|trace| thread.named(trace)).collect();
             (parts, is_complete)
         });
         let is_complete = taken.iter().flatten().all(|(_, is_complete)| *is_complete);
@@ -140,19 +140,19 @@ impl Tracing {
     }
 }
 
-impl Session {
+impl TraceSession {
     /// Joins packets that were handed over with their traces by the other worker. One whose
     /// continuation does not appear is reported as it is.
-    fn join(&mut self, parts: Vec<Part>) -> Vec<Part> {
-        let (continued, first): (Vec<Part>, Vec<Part>) =
+    fn join(&mut self, parts: Vec<TracePart>) -> Vec<TracePart> {
+        let (continued, first): (Vec<TracePart>, Vec<TracePart>) =
             parts.into_iter().partition(|(trace, _)| trace.is_continuation());
-        let (handed, mut whole): (Vec<Part>, Vec<Part>) = first
+        let (handed, mut whole): (Vec<TracePart>, Vec<TracePart>) = first
             .into_iter()
-            .partition(|(trace, _)| matches!(trace.outcome, Some(Outcome::HandedOver { .. })));
+            .partition(|(trace, _)| matches!(trace.outcome, Some(TraceOutcome::HandedOver { .. })));
         let now = Instant::now();
         self.handed_over.extend(handed.into_iter().map(|part| (part, now)));
         for (mut rest, tunnel) in continued {
-            let precedes = |((before, _), _): &(Part, Instant)| before.continues_in(&rest);
+            let precedes = |((before, _), _): &(TracePart, Instant)| before.continues_in(&rest);
             match self.handed_over.iter().position(precedes) {
                 Some(place) => {
                     let ((mut before, _), _) = self.handed_over.swap_remove(place);
@@ -182,7 +182,7 @@ impl WorkerThread {
         self.tunnel_names().filter(is_named).map(|(id, ..)| id).collect()
     }
 
-    fn named(&self, trace: PacketTrace) -> Part {
+    fn named(&self, trace: PacketTrace) -> TracePart {
         let name = trace.sa.and_then(|sa| self.name_of(sa.tunnel)).unwrap_or_default().to_owned();
         (trace, name)
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use convoy_config::Identity;
+use convoy_config::GatewayIdentity;
 use convoy_kernel::Prefix;
 use convoy_kernel::guard::{Guard, GuardError};
 use convoy_kernel::route::{Removed, RouteError, keep_routes};
@@ -65,7 +65,7 @@ pub struct Unblocked {
 ///
 /// # Errors
 /// [`UnblockError`].
-pub fn unblock(identity: &Identity, force: bool) -> Result<Unblocked, UnblockError> {
+pub fn unblock(identity: &GatewayIdentity, force: bool) -> Result<Unblocked, UnblockError> {
     // Held until the end, so that no gateway starts meanwhile.
     let _lock = Lock::take(&identity.control).map_err(|error| match error {
         LockError::Taken { holder, .. } => UnblockError::Running(holder),
@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn a_gateway_that_runs_keeps_its_routes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let identity = Identity { control: folder.path().join("control.sock"), ..Identity::default() };
+        let identity =
+            GatewayIdentity { control: folder.path().join("control.sock"), ..GatewayIdentity::default() };
         let _gateway = Lock::take(&identity.control).expect("nobody has it");
         let error = unblock(&identity, true).expect_err("it runs");
         assert!(matches!(error, UnblockError::Running(Some(id)) if id == std::process::id()), "{error}");

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use convoy_dataplane::handoff::Waker;
 use convoy_ipsec::TunnelId;
 
-use crate::worker_thread::{Command, WorkerThread};
+use crate::worker_thread::{WorkerCommand, WorkerThread};
 
 /// Time limit of all workers together for a request. charon waits for 2 s.
 const TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 6_000 } else { 1_500 });
 
 struct WorkerHandle {
-    commands: Sender<Command>,
+    commands: Sender<WorkerCommand>,
     waker: Arc<Waker>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct WorkerHandles(Arc<Vec<WorkerHandle>>);
 
 impl WorkerHandles {
     /// The handles of workers, in the order of their numbers.
-    pub(crate) fn new(handles: impl IntoIterator<Item = (Sender<Command>, Arc<Waker>)>) -> Self {
+    pub(crate) fn new(handles: impl IntoIterator<Item = (Sender<WorkerCommand>, Arc<Waker>)>) -> Self {
         let handles = handles.into_iter().map(|(commands, waker)| WorkerHandle { commands, waker });
         Self(Arc::new(handles.collect()))
     }
@@ -127,11 +127,11 @@ impl WorkerHandles {
 
 /// A question to one worker.
 struct Question<R> {
-    answer: Mutex<Answer<R>>,
+    answer: Mutex<WorkerAnswer<R>>,
     changed: Condvar,
 }
 
-enum Answer<R> {
+enum WorkerAnswer<R> {
     Awaited,
     Given(R),
     /// The requester has given up.
@@ -142,26 +142,26 @@ enum Answer<R> {
 
 impl<R> Question<R> {
     fn new() -> Arc<Self> {
-        Arc::new(Self { answer: Mutex::new(Answer::Awaited), changed: Condvar::new() })
+        Arc::new(Self { answer: Mutex::new(WorkerAnswer::Awaited), changed: Condvar::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answer<R>> {
+    fn lock(&self) -> MutexGuard<'_, WorkerAnswer<R>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer, if it is there by then; otherwise it is no longer wanted.
     fn wait(&self, until: Instant) -> Option<R> {
         let mut answer = self.lock();
-        while matches!(*answer, Answer::Awaited) {
+        while matches!(*answer, WorkerAnswer::Awaited) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             answer = self.changed.wait_timeout(answer, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        match std::mem::replace(&mut *answer, Answer::Unwanted) {
-            Answer::Given(given) => Some(given),
-            Answer::Awaited | Answer::Unwanted | Answer::Never => None,
+        match std::mem::replace(&mut *answer, WorkerAnswer::Unwanted) {
+            WorkerAnswer::Given(given) => Some(given),
+            WorkerAnswer::Awaited | WorkerAnswer::Unwanted | WorkerAnswer::Never => None,
         }
     }
 }
@@ -172,16 +172,16 @@ struct OnThread<R>(Arc<Question<R>>);
 impl<R> OnThread<R> {
     /// Computes an answer if it is wanted. If it is no longer wanted when computed, it is returned.
     fn answer(&self, make: impl FnOnce() -> R) -> Option<R> {
-        if matches!(*self.0.lock(), Answer::Unwanted) {
+        if matches!(*self.0.lock(), WorkerAnswer::Unwanted) {
             return None;
         }
         // The lock is not held meanwhile: the requester may give up.
         let made = make();
         let mut answer = self.0.lock();
-        if matches!(*answer, Answer::Unwanted) {
+        if matches!(*answer, WorkerAnswer::Unwanted) {
             return Some(made);
         }
-        *answer = Answer::Given(made);
+        *answer = WorkerAnswer::Given(made);
         self.0.changed.notify_one();
         None
     }
@@ -191,8 +191,8 @@ impl<R> Drop for OnThread<R> {
     /// A worker that has ended, or ends because of this very question, drops it unanswered.
     fn drop(&mut self) {
         let mut answer = self.0.lock();
-        if matches!(*answer, Answer::Awaited) {
-            *answer = Answer::Never;
+        if matches!(*answer, WorkerAnswer::Awaited) {
+            *answer = WorkerAnswer::Never;
             self.0.changed.notify_one();
         }
     }

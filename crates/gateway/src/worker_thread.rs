@@ -33,7 +33,7 @@ pub(crate) use self::reload::{LetGo, Reloaded};
 use self::shared::PairsOfWorker;
 use self::shared::Places;
 use self::tunnels::InstalledTunnels;
-use crate::assemble::Installed;
+use crate::assemble::InstalledTunnel;
 use crate::events::Events;
 use crate::state::{self, Pair, Report, Reporter, StartId};
 use crate::survey::{Survey, Surveyed};
@@ -47,7 +47,7 @@ const ROUNDS: u32 = 64;
 const COMMANDS: usize = 16;
 
 /// A command of the gateway, executed on the worker's thread.
-pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
+pub(crate) type WorkerCommand = Box<dyn FnOnce(&mut WorkerThread) + Send>;
 /// State shared by all workers of a gateway.
 #[derive(Default)]
 pub(crate) struct Common {
@@ -112,7 +112,7 @@ impl WorkerThread {
     pub(crate) fn new(
         worker: Worker,
         config: Arc<Config>,
-        installed: Vec<Installed>,
+        installed: Vec<InstalledTunnel>,
         costs: CostModels,
     ) -> Self {
         let sas = installed.iter().map(|tunnel| tunnel.sas().count()).sum();
@@ -141,7 +141,7 @@ impl WorkerThread {
 
     /// Has the outside ports give the packets of a tunnel's inbound SAs to this worker, and reports
     /// their numbers from now on.
-    fn take_sas(&mut self, tunnel: &Installed) {
+    fn take_sas(&mut self, tunnel: &InstalledTunnel) {
         self.places.add_tunnel(tunnel);
         let inbound = |view: SaView| (view.name.direction == SaDirection::Inbound).then_some(view.name.spi);
         let views = tunnel.sas().filter_map(|sa| self.tables().sa(sa));
@@ -164,7 +164,7 @@ impl WorkerThread {
     /// If a port failed as a whole.
     pub(crate) fn work(
         &mut self,
-        commands: &Receiver<Command>,
+        commands: &Receiver<WorkerCommand>,
         common: &Common,
         events: &Events,
     ) -> Result<(), PortError> {
@@ -194,7 +194,7 @@ impl WorkerThread {
     }
 
     /// Executes up to [`COMMANDS`] commands; returns whether there may be more.
-    fn follow(&mut self, commands: &Receiver<Command>) -> bool {
+    fn follow(&mut self, commands: &Receiver<WorkerCommand>) -> bool {
         for _ in 0..COMMANDS {
             let Ok(command) = commands.try_recv() else { return false };
             command(self);

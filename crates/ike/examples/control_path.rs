@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use convoy_ike::protocol::{Datagram, EncapMode, Event, Reply, Request, WireSelector};
+use convoy_ike::protocol::{CharonReply, CharonRequest, Datagram, EncapMode, SaEvent, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
 use convoy_ike::state::{
-    Backend, ChildName, ChildNews, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig,
+    CharonState, ChildName, ChildNews, NegotiatedEnds, PolicyUpdate, Refusal, SaBackend, SaUsage, StateConfig,
 };
 use convoy_ipsec::{Action, Expiry, Policy, PolicyPlace, SaConfig, SaIndex, SaNumber, TunnelId};
 use rand::Rng;
@@ -34,7 +34,7 @@ struct Memory {
     policies: BTreeMap<PolicyPlace, Policy>,
 }
 
-impl Backend for Memory {
+impl SaBackend for Memory {
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
         println!("warn {child} {configured} {mode}");
     }
@@ -78,7 +78,7 @@ impl Backend for Memory {
         println!("policies {}", self.policies.len());
     }
 
-    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
+    fn move_sa(&mut self, sa: SaNumber, ends: NegotiatedEnds) -> Result<(), Refusal> {
         println!("move {sa:?} {ends:?}");
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Memory {
 }
 
 struct Gateway {
-    inner: Mutex<(State, Memory)>,
+    inner: Mutex<(CharonState, Memory)>,
     udp: [UdpSocket; 2],
 }
 
@@ -120,16 +120,18 @@ impl Handler for Gateway {
         state.connect(session, memory);
     }
 
-    fn request(&self, request: Request) -> Reply {
+    fn request(&self, request: CharonRequest) -> CharonReply {
         let (state, memory) = &mut *self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
         let reply = state.handle(request.clone(), memory, &mut random);
         match &request {
-            Request::Peer { reqid, peer } => println!("peer {reqid} {}", peer.identity),
-            Request::Name { reqid, connection, child, .. } => println!("name {reqid} {connection}/{child}"),
-            Request::QuerySa(_) | Request::QueryPolicy(_) => {}
+            CharonRequest::Peer { reqid, peer } => println!("peer {reqid} {}", peer.identity),
+            CharonRequest::Name { reqid, connection, child, .. } => {
+                println!("name {reqid} {connection}/{child}")
+            }
+            CharonRequest::QuerySa(_) | CharonRequest::QueryPolicy(_) => {}
             _ => {
-                if let Reply::Refused { reason, .. } = &reply {
+                if let CharonReply::Refused { reason, .. } = &reply {
                     println!("refused kind {}: {reason}", request.kind());
                 }
             }
@@ -170,7 +172,7 @@ fn acquire_all(gateway: &Gateway, outlet: &Outlet) {
         let (source, destination) =
             (policy.selector.local.addresses.first(), policy.selector.remote.addresses.first());
         let event = state.acquire(TunnelId(tunnel), None, 0, end(source), end(destination));
-        println!("acquire {}", event.is_some_and(|event: Event| outlet.event(event)));
+        println!("acquire {}", event.is_some_and(|event: SaEvent| outlet.event(event)));
     }
 }
 
@@ -183,7 +185,7 @@ fn main() -> std::io::Result<()> {
         return Err(std::io::Error::other("usage: control_path SOCKET LOCAL_ADDRESS"));
     };
     let bind = |port| UdpSocket::bind((local, port));
-    let state = State::new(StateConfig::default());
+    let state = CharonState::new(StateConfig::default());
     let gateway =
         Arc::new(Gateway { inner: Mutex::new((state, Memory::default())), udp: [bind(500)?, bind(4500)?] });
     let generation = rand::rng().next_u64();

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use convoy_ike::protocol::{
-    Datagram, Event, Message, Reply, ReplyBody, SaProtocolId, Status, Welcome, WireSelector,
+    CharonReply, Datagram, Message, ReplyBody, ReplyStatus, SaEvent, SaProtocolId, Welcome, WireSelector,
 };
 
 /// What `charon/fuzz/harness.c` does with an input.
@@ -49,7 +49,7 @@ fn input(what: u8, messages: &[Message]) -> Vec<u8> {
 }
 
 fn greeting(reason: &str) -> Vec<u8> {
-    let status = if reason.is_empty() { Status::Ok } else { Status::Failed };
+    let status = if reason.is_empty() { ReplyStatus::Ok } else { ReplyStatus::Failed };
     let welcome = Welcome {
         status,
         generation: 0x0123_4567_89ab_cdef,
@@ -62,19 +62,20 @@ fn greeting(reason: &str) -> Vec<u8> {
 
 fn events(ours: SocketAddr, peers: SocketAddr, nat: SocketAddr) -> Vec<u8> {
     let end = |end: SocketAddr| WireSelector::of_packet(end.ip(), 17, end.port());
-    let expire = |protocol, is_hard| Event::Expire { spi: 0xc0ff_ee01, protocol, destination: ours, is_hard };
+    let expire =
+        |protocol, is_hard| SaEvent::Expire { spi: 0xc0ff_ee01, protocol, destination: ours, is_hard };
     let events = [
         expire(SaProtocolId::Esp, false),
         expire(SaProtocolId::Ah, true),
-        Event::Acquire { reqid: 7, resource: None, source: end(ours), destination: end(peers) },
-        Event::Mapping { spi: 0xc0ff_ee01, protocol: SaProtocolId::Esp, destination: ours, source: nat },
+        SaEvent::Acquire { reqid: 7, resource: None, source: end(ours), destination: end(peers) },
+        SaEvent::Mapping { spi: 0xc0ff_ee01, protocol: SaProtocolId::Esp, destination: ours, source: nat },
     ];
     input(HEAR, &events.map(|event| event.encode()))
 }
 
 /// Replies to the first request of a connection.
 fn replies() -> Vec<Vec<u8>> {
-    let good = |what, kind, body| input(what, &[Reply::Good(body).encode(kind, 1)]);
+    let good = |what, kind, body| input(what, &[CharonReply::Good(body).encode(kind, 1)]);
     let mut all = vec![
         good(GET_SPI, 16, ReplyBody::Spi(0xc0ff_ee01)),
         good(QUERY_SA, 19, ReplyBody::SaUse { bytes: 1 << 40, packets: 12, idle_s: Some(3) }),
@@ -82,8 +83,8 @@ fn replies() -> Vec<Vec<u8>> {
         good(QUERY_POLICY, 23, ReplyBody::PolicyUse { idle_s: Some(3) }),
         good(FLUSH, 21, ReplyBody::Done),
     ];
-    for status in [Status::Failed, Status::NotFound, Status::NotSupported] {
-        all.push(input(GET_SPI, &[Reply::refused(status, "no SPI is left").encode(16, 1)]));
+    for status in [ReplyStatus::Failed, ReplyStatus::NotFound, ReplyStatus::NotSupported] {
+        all.push(input(GET_SPI, &[CharonReply::refused(status, "no SPI is left").encode(16, 1)]));
     }
     all
 }

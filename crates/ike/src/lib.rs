@@ -1,10 +1,10 @@
 //! The bridge to strongSwan's charon, which does IKE and hands its SAs and policies to the gateway.
 //!
-//! - [`Message`](protocol::Message), [`Request`](protocol::Request), [`Reply`](protocol::Reply) and
-//!   [`Event`](protocol::Event) are what passes between charon's plugin (`charon/`) and the
-//!   gateway, as types with `encode` and `decode`.
-//! - [`State`](state::State) is what charon has installed. It executes requests on a
-//!   [`Backend`](state::Backend), the gateway's workers. Pure.
+//! - [`Message`](protocol::Message), [`CharonRequest`](protocol::CharonRequest),
+//!   [`CharonReply`](protocol::CharonReply) and [`SaEvent`](protocol::SaEvent) are what passes
+//!   between charon's plugin (`charon/`) and the gateway, as types with `encode` and `decode`.
+//! - [`CharonState`](state::CharonState) is what charon has installed. It executes requests on an
+//!   [`SaBackend`](state::SaBackend), the gateway's workers. Pure.
 //! - [`Server`](server::Server) listens for charon, passes requests to a
 //!   [`Handler`](server::Handler), and has an [`Outlet`](server::Outlet) for events.
 //! - [`local`] creates Unix sockets for root and the gateway's own user alone; the control socket

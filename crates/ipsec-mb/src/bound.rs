@@ -11,7 +11,7 @@ use std::ptr::{NonNull, null};
 
 use aead::Aeads;
 
-use crate::{Cipher, Descriptor, Hash, Job, Results, TAG_BYTES, Unavailable};
+use crate::{Descriptor, Hash, Job, LibraryCipher, Results, TAG_BYTES, Unavailable};
 
 #[repr(C)]
 struct RawManager {
@@ -65,15 +65,15 @@ pub struct Manager {
 }
 
 // SAFETY: the manager is plain memory without ties to a thread, and `&mut self` makes its use
-// exclusive. The pointers in `jobs` are only used through a `Burst`, which borrows what they point
-// to.
+// exclusive. The pointers in `jobs` are only used through a `JobBurst`, which borrows what they
+// point to.
 unsafe impl Send for Manager {}
 
 /// An SA's keys, expanded; wiped when dropped.
 #[derive(Debug)]
 pub struct Key {
     raw: NonNull<RawKey>,
-    cipher: Cipher,
+    cipher: LibraryCipher,
     len: u8,
     tag_len: u8,
     /// End of the part that is read for every packet, as an offset in bytes.
@@ -86,7 +86,7 @@ unsafe impl Send for Key {}
 /// Jobs that are processed together. AEADs gain nothing from that and are done [at
 /// once](Self::aead); all others wait for [`run`](Self::run).
 #[derive(Debug)]
-pub struct Burst<'m, 'p> {
+pub struct JobBurst<'m, 'p> {
     manager: &'m mut Manager,
     packets: PhantomData<(&'p mut [u8], &'p Key)>,
 }
@@ -102,18 +102,20 @@ fn major(version: &str) -> &str {
 }
 
 /// Whether the lengths, in bytes, are valid for the algorithms, as the shim requires.
-fn fits(cipher: Cipher, hash: Hash, tag_len: usize, key_len: usize, auth_len: usize) -> bool {
+fn fits(cipher: LibraryCipher, hash: Hash, tag_len: usize, key_len: usize, auth_len: usize) -> bool {
     let is_key = match cipher {
-        Cipher::Null => key_len == 0,
-        Cipher::Gcm | Cipher::Gmac | Cipher::Cbc | Cipher::Ctr => matches!(key_len, 16 | 24 | 32),
-        Cipher::ChaCha20Poly1305 => key_len == 32,
-        Cipher::TripleDes => key_len == 24,
-        Cipher::Des => key_len == 8,
+        LibraryCipher::Null => key_len == 0,
+        LibraryCipher::Gcm | LibraryCipher::Gmac | LibraryCipher::Cbc | LibraryCipher::Ctr => {
+            matches!(key_len, 16 | 24 | 32)
+        }
+        LibraryCipher::ChaCha20Poly1305 => key_len == 32,
+        LibraryCipher::TripleDes => key_len == 24,
+        LibraryCipher::Des => key_len == 8,
     };
     let is_tag = match (cipher, hash) {
-        (Cipher::Gcm, Hash::None) => matches!(tag_len, 8 | 12 | 16),
-        (Cipher::Gmac | Cipher::ChaCha20Poly1305, Hash::None) => tag_len == 16,
-        (Cipher::Gcm | Cipher::Gmac | Cipher::ChaCha20Poly1305, _) => false,
+        (LibraryCipher::Gcm, Hash::None) => matches!(tag_len, 8 | 12 | 16),
+        (LibraryCipher::Gmac | LibraryCipher::ChaCha20Poly1305, Hash::None) => tag_len == 16,
+        (LibraryCipher::Gcm | LibraryCipher::Gmac | LibraryCipher::ChaCha20Poly1305, _) => false,
         (_, Hash::None) => tag_len == 0,
         (_, Hash::Md5 | Hash::Sha1) => tag_len == 12,
         (_, Hash::Sha256) => tag_len == 16,
@@ -161,16 +163,16 @@ impl Manager {
 
     /// Whether the library has vector code for a cipher on this processor. Without it, the library
     /// is slower than other implementations.
-    pub fn has_vector_code(&self, cipher: Cipher) -> bool {
+    pub fn has_vector_code(&self, cipher: LibraryCipher) -> bool {
         // SAFETY: the manager is alive.
         let has_des = unsafe { convoy_mb_has_vector_des(self.raw.as_ptr()) } != 0;
-        has_des || !matches!(cipher, Cipher::Des | Cipher::TripleDes)
+        has_des || !matches!(cipher, LibraryCipher::Des | LibraryCipher::TripleDes)
     }
 
     /// Expands keys; `None` if a length is invalid for the algorithms.
     pub fn key(
         &mut self,
-        cipher: Cipher,
+        cipher: LibraryCipher,
         hash: Hash,
         tag_len: usize,
         key: &[u8],
@@ -198,9 +200,9 @@ impl Manager {
     }
 
     /// An empty burst.
-    pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
+    pub fn burst<'p>(&mut self) -> JobBurst<'_, 'p> {
         self.jobs.clear();
-        Burst { manager: self, packets: PhantomData }
+        JobBurst { manager: self, packets: PhantomData }
     }
 
     /// Seals packets with the library alone, as a reference for benches. Packets are `stride` bytes
@@ -230,7 +232,7 @@ impl Manager {
     }
 }
 
-impl<'m, 'p> Burst<'m, 'p> {
+impl<'m, 'p> JobBurst<'m, 'p> {
     /// Adds a job with its key, to seal or to open. The tag is written to its place in the packet,
     /// or else returned in the results. Returns `false` without adding the job if the key is an
     /// AEAD's or the tag's place lies outside the packet.

@@ -1,8 +1,8 @@
 //! Safe bindings to Intel's ipsec-mb, for bursts of packets with different keys.
 //!
 //! A [`Manager`] is the library's state for one thread, and expands the keys of an SA into a
-//! [`Key`]. Its [`Burst`] takes [`Job`]s, each a packet with the offsets of its parts: AEADs are
-//! done at once by [`Burst::aead`], all others together by [`Burst::run`], which returns
+//! [`Key`]. Its [`JobBurst`] takes [`Job`]s, each a packet with the offsets of its parts: AEADs are
+//! done at once by [`JobBurst::aead`], all others together by [`JobBurst::run`], which returns
 //! [`Results`].
 //!
 //! If the library is not installed at build time, the crate is built without it, and
@@ -17,9 +17,9 @@ mod bound;
 mod unbound;
 
 #[cfg(has_ipsec_mb)]
-pub use bound::{Burst, Key, Manager};
+pub use bound::{JobBurst, Key, Manager};
 #[cfg(not(has_ipsec_mb))]
-pub use unbound::{Burst, Key, Manager};
+pub use unbound::{JobBurst, Key, Manager};
 
 /// Room for a tag, in bytes: more than any algorithm here produces.
 pub const TAG_BYTES: usize = 32;
@@ -44,7 +44,7 @@ impl std::error::Error for Unavailable {}
 /// A cipher of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Cipher {
+pub enum LibraryCipher {
     /// No encryption.
     Null = 0,
     /// AES-GCM.
@@ -63,7 +63,7 @@ pub enum Cipher {
     Des = 7,
 }
 
-impl Cipher {
+impl LibraryCipher {
     /// Whether it is an AEAD.
     pub const fn is_aead(self) -> bool {
         matches!(self, Self::Gcm | Self::Gmac | Self::ChaCha20Poly1305)
@@ -139,7 +139,7 @@ pub struct Job<'p> {
 
 /// A part of a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct PacketSpan {
     /// Its position, in bytes from the packet's start.
     pub at: usize,
     /// Its length, in bytes.
@@ -151,9 +151,14 @@ impl<'p> Job<'p> {
     /// data. `None` if a part lies outside the packet, or
     /// nonce or additional data are too long.
     #[inline]
-    pub fn new(packet: &'p mut [u8], cipher: Span, auth: Span, inputs: Inputs<'p>) -> Option<Self> {
+    pub fn new(
+        packet: &'p mut [u8],
+        cipher: PacketSpan,
+        auth: PacketSpan,
+        inputs: Inputs<'p>,
+    ) -> Option<Self> {
         let packet_len = packet.len();
-        let is_inside = |span: Span| {
+        let is_inside = |span: PacketSpan| {
             span.at.checked_add(span.len).is_some_and(|end| end <= packet_len && end <= u32::MAX as usize)
         };
         let Inputs { nonce, nonce_len, aad, aad_len } = inputs;
@@ -205,7 +210,7 @@ impl<'p> Job<'p> {
 
 /// Result of an AEAD's job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum AeadResult {
     /// The tag was written, or is right.
     Done,
     /// The tag in the packet is wrong. The packet's bytes are decrypted.

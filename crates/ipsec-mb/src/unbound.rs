@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use crate::{Cipher, Ended, Hash, Job, Results, Unavailable};
+use crate::{AeadResult, Hash, Job, LibraryCipher, Results, Unavailable};
 
 /// Cannot be constructed.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Key(Infallible);
 
 /// Cannot be constructed.
 #[derive(Debug)]
-pub struct Burst<'m, 'p>(Infallible, PhantomData<(&'m (), &'p mut [u8])>);
+pub struct JobBurst<'m, 'p>(Infallible, PhantomData<(&'m (), &'p mut [u8])>);
 
 impl Manager {
     /// Reports why the library is missing and how to get it.
@@ -41,17 +41,17 @@ impl Manager {
     }
 
     /// Cannot be called.
-    pub fn has_vector_code(&self, _: Cipher) -> bool {
+    pub fn has_vector_code(&self, _: LibraryCipher) -> bool {
         match self.0 {}
     }
 
     /// Cannot be called.
-    pub fn key(&mut self, _: Cipher, _: Hash, _: usize, _: &[u8], _: &[u8]) -> Option<Key> {
+    pub fn key(&mut self, _: LibraryCipher, _: Hash, _: usize, _: &[u8], _: &[u8]) -> Option<Key> {
         match self.0 {}
     }
 
     /// Cannot be called.
-    pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
+    pub fn burst<'p>(&mut self) -> JobBurst<'_, 'p> {
         match self.0 {}
     }
 
@@ -68,9 +68,9 @@ impl Key {
     }
 }
 
-impl<'m, 'p> Burst<'m, 'p> {
+impl<'m, 'p> JobBurst<'m, 'p> {
     /// Cannot be called.
-    pub fn aead(&mut self, _: Job<'_>, _: &Key, _: bool) -> Option<Ended> {
+    pub fn aead(&mut self, _: Job<'_>, _: &Key, _: bool) -> Option<AeadResult> {
         match self.0 {}
     }
 

@@ -57,7 +57,7 @@ pub use sa::algorithm::{
     KeyLengthError, KeyMaterial, Transform,
 };
 pub use sa::config::{
-    IptfsConfig, Lifetime, Limits, Mode, NatKeepalive, OuterDf, SaConfig, SaEnds, UdpEncap,
+    IptfsConfig, Lifetime, LifetimeLimits, Mode, NatKeepalive, OuterDf, SaConfig, SaEnds, UdpEncap,
 };
 pub use sa::facts::SaName;
 pub use sa::id::{InboundId, OutboundId, SaDirection, SaId, SaIndex, SaNumber, SaProtocol, TunnelId};

@@ -18,11 +18,11 @@ use crate::sa::facts::{SaCommon, SaFacts, SaName};
 use crate::sa::id::{InboundId, OutboundId, SaDirection, SaId, SaIndex, SaNumber, SaProtocol};
 use crate::sa::lifetime::Usage;
 use crate::sa::validate::{SaError, validate};
-use crate::sad::directory::{Directory, Entry};
+use crate::sad::directory::{Directory, DirectoryEntry};
 use crate::sad::inbound_sa::{InboundCold, InboundSa};
 use crate::sad::outbound_sa::{OutboundCold, OutboundSa};
 use crate::sad::spi_table::SpiTable;
-use crate::sad::table::Table;
+use crate::sad::table::SaTable;
 
 /// Why an SA was not installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,8 +44,8 @@ pub enum InstallError {
 pub(crate) struct Sad {
     worker: u16,
     directory: Arc<Directory>,
-    pub(crate) outbound: Table<OutboundSa, OutboundCold>,
-    pub(crate) inbound: Table<InboundSa, InboundCold>,
+    pub(crate) outbound: SaTable<OutboundSa, OutboundCold>,
+    pub(crate) inbound: SaTable<InboundSa, InboundCold>,
     inbound_spis: SpiTable,
     generations: u32,
 }
@@ -62,8 +62,8 @@ impl Sad {
         Self {
             worker,
             directory,
-            outbound: Table::default(),
-            inbound: Table::default(),
+            outbound: SaTable::default(),
+            inbound: SaTable::default(),
             inbound_spis: SpiTable::default(),
             generations: 0,
         }
@@ -90,7 +90,7 @@ impl Sad {
         };
         let generation = self.generations.wrapping_add(1);
         let number = SaNumber { owner: self.worker, index, generation };
-        let entered = self.directory.enter(Entry { number, name: facts.name });
+        let entered = self.directory.enter(DirectoryEntry { number, name: facts.name });
         entered.map_err(|present| InstallError::OverlappingSpi { new: facts.name, present })?;
         self.generations = generation;
         let usage = Usage::new(config.lifetime, now_ns);
@@ -123,7 +123,7 @@ impl Sad {
         let common = self.common_mut(index)?;
         let (name, tunnel) = (common.facts.name, common.tunnel);
         if !std::mem::replace(&mut common.is_withdrawn, true) {
-            self.directory.delete(&Entry { number, name });
+            self.directory.delete(&DirectoryEntry { number, name });
             if let SaId::Inbound(_) = index.id() {
                 self.inbound_spis.remove(inbound_key(name.spi, name.protocol));
             }
@@ -163,7 +163,7 @@ impl Sad {
             return false;
         }
         let Some(number) = self.number(index) else { return false };
-        if self.directory.rename(&Entry { number, name: facts.name }, moved).is_err() {
+        if self.directory.rename(&DirectoryEntry { number, name: facts.name }, moved).is_err() {
             return false;
         }
         if let Some(common) = self.common_mut(index) {

@@ -19,7 +19,7 @@ pub const MESSAGE_BYTES: usize = 32 << 10;
 
 /// An interface as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct HostInterface {
     /// Its index.
     pub number: u32,
     /// Its address on the link.
@@ -28,7 +28,7 @@ pub struct Interface {
     pub mtu: usize,
 }
 
-impl Interface {
+impl HostInterface {
     /// Stands for an interface that does not exist. The kernel numbers from 1.
     pub const MISSING: Self = Self { number: 0, mac: MacAddress([0; 6]), mtu: 1500 };
 }
@@ -116,7 +116,7 @@ impl Queries {
     ///
     /// # Errors
     /// There is none, or it is no Ethernet.
-    pub fn interface(&mut self, number: u32) -> io::Result<Interface> {
+    pub fn interface(&mut self, number: u32) -> io::Result<HostInterface> {
         let Some(link) = self.link(number) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the interface no longer exists"));
         };
@@ -130,7 +130,7 @@ impl Queries {
         }
         let no_ethernet =
             || io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet interface");
-        Ok(Interface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
+        Ok(HostInterface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
     }
 
     /// The name of an interface; `None` if it is gone.

@@ -87,7 +87,7 @@ pub enum ServiceError {
 }
 
 /// An interface by which addresses are announced.
-struct Line {
+struct AnnouncingInterface {
     interface: String,
     index: u32,
     mac: MacAddress,
@@ -96,7 +96,7 @@ struct Line {
 }
 
 /// The interfaces of service addresses. Needs CAP_NET_RAW to open, and CAP_NET_ADMIN later.
-pub struct ServiceInterfaces(Vec<Line>);
+pub struct ServiceInterfaces(Vec<AnnouncingInterface>);
 
 impl ServiceInterfaces {
     /// Opens the interfaces of these addresses.
@@ -107,7 +107,7 @@ impl ServiceInterfaces {
         let mut names: Vec<&str> = addresses.iter().map(|address| address.interface.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        names.into_iter().map(Line::open).collect::<Result<_, _>>().map(Self)
+        names.into_iter().map(AnnouncingInterface::open).collect::<Result<_, _>>().map(Self)
     }
 
     /// Gives this host an address, or renews it, for this long (whole seconds, at least one).
@@ -170,7 +170,7 @@ impl ServiceInterfaces {
         cut
     }
 
-    fn line(&self, address: &ServiceAddress) -> Result<&Line, ServiceError> {
+    fn line(&self, address: &ServiceAddress) -> Result<&AnnouncingInterface, ServiceError> {
         let found = self.0.iter().find(|line| line.interface == address.interface);
         found.ok_or_else(|| failed(&address.interface, io::ErrorKind::NotFound.into()))
     }
@@ -187,7 +187,7 @@ impl ServiceInterfaces {
     }
 }
 
-impl Line {
+impl AnnouncingInterface {
     fn open(interface: &str) -> Result<Self, ServiceError> {
         let failed = |source| failed(interface, source);
         let index = nix::net::if_::if_nametoindex(interface).map_err(|error| failed(error.into()))?;

@@ -27,7 +27,7 @@ use tracing_subscriber::{Layer, fmt, registry};
 
 pub use format::LogFormat;
 use journal::{Prioritised, priority, with_priority};
-use line::{ERROR, Line, WARN};
+use line::{ERROR, LogLine, WARN};
 use lossy::Lossy;
 #[cfg(feature = "problems")]
 pub use problems::problems;
@@ -43,7 +43,7 @@ const QUIET: &str = "info,hickory_resolver=error,hickory_net=error,hickory_proto
 /// Standard error with lines of JSON: those of the log, and those that are written directly.
 static JSON: LazyLock<Lossy<Stderr>> = LazyLock::new(|| {
     Lossy::new(io::stderr(), |lost| {
-        Line::new(WARN, &format!("{lost} lines of the log could not be written")).to_string()
+        LogLine::new(WARN, &format!("{lost} lines of the log could not be written")).to_string()
     })
 });
 
@@ -76,7 +76,7 @@ pub fn init(format: LogFormat) {
 pub fn fatal(format: LogFormat, text: &str) {
     match format {
         LogFormat::Text => write_text(format_args!("convoy: {text}")),
-        LogFormat::Json => write(&Line::new(ERROR, text)),
+        LogFormat::Json => write(&LogLine::new(ERROR, text)),
     }
 }
 
@@ -89,7 +89,7 @@ pub fn usage(format: LogFormat, text: &str) {
             let what = text.split("\n\nUsage:").next().unwrap_or(text);
             let what = what.strip_prefix("error: ").unwrap_or(what);
             let parts: Vec<&str> = what.lines().map(str::trim).filter(|part| !part.is_empty()).collect();
-            write(&Line::new(ERROR, &parts.join("; ")));
+            write(&LogLine::new(ERROR, &parts.join("; ")));
         }
     }
 }
@@ -118,7 +118,7 @@ fn write_text(text: impl Display) {
     let _ = io::stderr().write_all(of_error(&format!("{text}\n")).as_bytes());
 }
 
-fn write(line: &Line<'_>) {
+fn write(line: &LogLine<'_>) {
     // `Lossy` never fails.
     let _ = (&*JSON).write_all(of_error(&line.to_string()).as_bytes());
 }
@@ -135,13 +135,13 @@ fn write_panic(panic: &PanicHookInfo<'_>) {
     let backtrace = std::backtrace::Backtrace::capture();
     let is_captured = backtrace.status() == std::backtrace::BacktraceStatus::Captured;
     let message = format!("panicked: {}", words(panic.payload()));
-    write(&Line {
+    write(&LogLine {
         file: place.map(std::panic::Location::file),
         line: place.map(|place| place.line() as usize),
         column: place.map(|place| place.column() as usize),
         thread: thread.name(),
         backtrace: is_captured.then(|| backtrace.to_string()),
-        ..Line::new(ERROR, &message)
+        ..LogLine::new(ERROR, &message)
     });
 }
 

@@ -12,7 +12,7 @@ pub(crate) const WARN: &str = "WARN";
 
 /// A line with the keys of the log's own, in the same order.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLine<'a> {
     pub(crate) timestamp: String,
     pub(crate) level: &'static str,
     pub(crate) message: &'a str,
@@ -34,7 +34,7 @@ pub(crate) struct Line<'a> {
     pub(crate) target: &'static str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> LogLine<'a> {
     pub(crate) fn new(level: &'static str, message: &'a str) -> Self {
         let mut timestamp = String::new();
         // If the time cannot be formatted, it is empty.
@@ -43,7 +43,7 @@ impl<'a> Line<'a> {
     }
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for LogLine<'_> {
     /// With the newline, so that it can be written at once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = serde_json::to_string(self).map_err(|_| fmt::Error)?;

@@ -17,12 +17,12 @@ const TIMEOUT_MS: u8 = 20;
 /// terminal was closed or the disk is full. The next line that can be written is preceded by the
 /// number of dropped lines.
 pub(crate) struct Lossy<D> {
-    state: Mutex<State<D>>,
+    state: Mutex<LossyState<D>>,
     /// Formats the number of dropped lines as a line.
     report_lost: fn(u64) -> String,
 }
 
-struct State<D> {
+struct LossyState<D> {
     destination: D,
     /// What is left of a line that was written in part: half a line of JSON would spoil the next
     /// one.
@@ -33,7 +33,7 @@ struct State<D> {
 impl<D: Write + AsFd> Lossy<D> {
     /// `report_lost` formats the line that reports dropped lines.
     pub(crate) fn new(destination: D, report_lost: fn(u64) -> String) -> Self {
-        Self { state: Mutex::new(State { destination, rest: Vec::new(), lost: 0 }), report_lost }
+        Self { state: Mutex::new(LossyState { destination, rest: Vec::new(), lost: 0 }), report_lost }
     }
 }
 
@@ -59,7 +59,7 @@ impl<D: Write + AsFd> Write for &Lossy<D> {
     }
 }
 
-impl<D: Write + AsFd> State<D> {
+impl<D: Write + AsFd> LossyState<D> {
     /// Writes a line, or begins to and keeps the rest of it; `false` if nothing of it was written.
     fn put(&mut self, line: &[u8], timeout_ms: u8) -> bool {
         let mut at = 0;

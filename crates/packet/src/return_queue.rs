@@ -40,7 +40,7 @@ impl ReturnQueue {
     ///
     /// # Safety
     /// They belong to this queue.
-    unsafe fn take_back(return_queue: NonNull<Self>, mut chain: Chain) {
+    unsafe fn take_back(return_queue: NonNull<Self>, mut chain: FrameChain) {
         // SAFETY: a queue lives while a frame of it is out, as those of the chain are until the
         // exchange below succeeds.
         let returned = unsafe { &(*return_queue.as_ptr()).returned };
@@ -120,13 +120,13 @@ impl ReturnQueue {
 }
 
 /// Frames of one queue, the first linked to the next.
-struct Chain {
+struct FrameChain {
     first: u32,
     last: u32,
     len: u32,
 }
 
-impl Chain {
+impl FrameChain {
     fn of(frame: Frame) -> Self {
         let link = frame.into_link();
         Self { first: link, last: link, len: 1 }
@@ -153,13 +153,13 @@ impl Chain {
 pub(crate) fn return_frame(frame: Frame) {
     let return_queue = frame.metadata().return_queue;
     // SAFETY: it is the frame's queue.
-    unsafe { ReturnQueue::take_back(return_queue, Chain::of(frame)) };
+    unsafe { ReturnQueue::take_back(return_queue, FrameChain::of(frame)) };
 }
 
 /// Returns frames to their pools, consecutive ones of one queue together. What is left goes
 /// when it is dropped.
 #[derive(Default)]
-pub(crate) struct Returning(Option<(NonNull<ReturnQueue>, Chain)>);
+pub(crate) struct Returning(Option<(NonNull<ReturnQueue>, FrameChain)>);
 
 impl Returning {
     pub(crate) fn add(&mut self, frame: Frame) {
@@ -168,7 +168,7 @@ impl Returning {
             Some((of, chain)) if *of == return_queue => chain.push(frame),
             _ => {
                 self.send();
-                self.0 = Some((return_queue, Chain::of(frame)));
+                self.0 = Some((return_queue, FrameChain::of(frame)));
             }
         }
     }

@@ -27,7 +27,7 @@ pub(crate) const LOOK_UP: i32 = 1;
 
 /// Jump targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Label {
+pub(crate) enum JumpTarget {
     V4,
     V4Ours,
     V6,
@@ -69,8 +69,8 @@ pub(crate) enum Reads {
 pub(crate) struct Assembler {
     pub(crate) reads: Reads,
     code: Vec<Instruction>,
-    labels: HashMap<Label, usize>,
-    jumps: Vec<(usize, Label)>,
+    labels: HashMap<JumpTarget, usize>,
+    jumps: Vec<(usize, JumpTarget)>,
 }
 
 impl Assembler {
@@ -146,7 +146,7 @@ impl Assembler {
     }
 
     /// Jumps if a pointer is null.
-    pub(crate) fn if_null(&mut self, register: u8, to: Label) {
+    pub(crate) fn if_null(&mut self, register: u8, to: JumpTarget) {
         self.jump(0x15, register, 0, 0, to);
     }
 
@@ -192,26 +192,26 @@ impl Assembler {
         self.add(0x85, 0, 0, 0, function);
     }
 
-    pub(crate) fn jump(&mut self, code: u8, register: u8, other: u8, value: i32, to: Label) {
+    pub(crate) fn jump(&mut self, code: u8, register: u8, other: u8, value: i32, to: JumpTarget) {
         self.jumps.push((self.code.len(), to));
         self.add(code, register, other, 0, value);
     }
 
-    pub(crate) fn goto(&mut self, to: Label) {
+    pub(crate) fn goto(&mut self, to: JumpTarget) {
         self.jump(0x05, 0, 0, 0, to);
     }
 
     /// Jumps if the lower 32 bits are this value.
-    pub(crate) fn if_equal(&mut self, register: u8, value: u32, to: Label) {
+    pub(crate) fn if_equal(&mut self, register: u8, value: u32, to: JumpTarget) {
         self.jump(0x16, register, 0, value as i32, to);
     }
 
-    pub(crate) fn unless_equal(&mut self, register: u8, value: u32, to: Label) {
+    pub(crate) fn unless_equal(&mut self, register: u8, value: u32, to: JumpTarget) {
         self.jump(0x56, register, 0, value as i32, to);
     }
 
     /// Jumps unless the lower 32 bits of two registers are the same.
-    pub(crate) fn unless_same(&mut self, register: u8, other: u8, to: Label) {
+    pub(crate) fn unless_same(&mut self, register: u8, other: u8, to: JumpTarget) {
         self.jump(0x5e, register, other, 0, to);
     }
 
@@ -222,10 +222,10 @@ impl Assembler {
         }
         self.copy(R4, start);
         self.advance(R4, bytes);
-        self.jump(0x2d, R4, END, 0, Label::Pass);
+        self.jump(0x2d, R4, END, 0, JumpTarget::Pass);
     }
 
-    pub(crate) fn here(&mut self, label: Label) {
+    pub(crate) fn here(&mut self, label: JumpTarget) {
         self.labels.insert(label, self.code.len());
     }
 

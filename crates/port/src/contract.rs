@@ -7,9 +7,9 @@ mod interface;
 mod kind;
 mod reopening;
 
-pub use backend::{Backend, Context, Device, Entry, Opened, PortTraits, Queues, Side};
+pub use backend::{Backend, CheckedPort, Opened, PortContext, PortDevice, PortSide, PortTraits, QueueCount};
 pub use config::{PortCommon, PortConfig, PortEntry};
 pub use interface::{Port, PortCounters, PortDescription, PortError};
-pub use kind::{PortKeys, PortKind, PortRow, PortSettings, PortTable};
-pub(crate) use reopening::{Fresh, Reserve, lock};
+pub use kind::{PortKeys, PortKind, PortKindRow, PortSettings, PortTable};
+pub(crate) use reopening::{Fresh, SocketReserve, lock};
 pub use reopening::{Reopen, Reopening};

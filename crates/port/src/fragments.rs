@@ -20,12 +20,12 @@ pub(crate) struct FragmentSender {
 
 /// Source and destination of a fragment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct FragmentEnds {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
 }
 
-impl Ends {
+impl FragmentEnds {
     /// The ends of a fragment; `None` for anything else.
     pub(crate) fn of_fragment(packet: &[u8]) -> Option<Self> {
         let layout = Layout::parse(packet).ok().filter(|layout| layout.fragment.is_some())?;
@@ -54,7 +54,7 @@ impl FragmentSender {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn send(&self, packet: &[u8], ends: Ends) -> std::io::Result<()> {
+    pub(crate) fn send(&self, packet: &[u8], ends: FragmentEnds) -> std::io::Result<()> {
         let Some(socket) = self.socket(ends.source) else {
             return Err(std::io::ErrorKind::AddrNotAvailable.into());
         };

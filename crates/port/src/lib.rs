@@ -52,9 +52,9 @@ mod unsent;
 pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
 pub use contract::{
-    Backend, Context, Device, Entry, Opened, Port, PortCommon, PortConfig, PortCounters, PortDescription,
-    PortEntry, PortError, PortKeys, PortKind, PortRow, PortSettings, PortTable, PortTraits, Queues, Reopen,
-    Reopening, Side,
+    Backend, CheckedPort, Opened, Port, PortCommon, PortConfig, PortContext, PortCounters, PortDescription,
+    PortDevice, PortEntry, PortError, PortKeys, PortKind, PortKindRow, PortSettings, PortSide, PortTable,
+    PortTraits, QueueCount, Reopen, Reopening,
 };
 pub use dpdk::DpdkSettings;
 pub use host::{HostConfig, HostKind};
@@ -66,7 +66,7 @@ pub use raw::{Raw, RawSettings};
 pub use registry::PORTS;
 pub use tun::{Tun, TunConfig, TunSettings};
 pub use tun_device::{TunDevice, TunFiles};
-pub use udp::{Udp, UdpConfig, UdpSettings};
+pub use udp::{UdpConfig, UdpQueue, UdpSettings};
 pub use unsent::{Unsent, UnsentSa};
 
 /// The UDP port of ESP in UDP (RFC 3948).

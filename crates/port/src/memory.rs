@@ -6,18 +6,18 @@ mod faults;
 use convoy_packet::{Frame, FramePool, Offload};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortTraits, Queues, Side};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortSide, PortTraits, QueueCount};
 
 /// Its kind, which no configuration names.
 pub const KIND: PortKind = PortKind::unnamed("memory", &TRAITS);
 
 /// Properties of both ends of every link.
 const TRAITS: PortTraits = PortTraits {
-    side: Side::AsNamed,
+    side: PortSide::AsNamed,
     carries_udp: true,
     carries_native: true,
     carries_ike: true,
-    queues: Queues::EachWorker,
+    queues: QueueCount::EachWorker,
     hears_reports: false,
     is_engine: false,
     is_interface: false,
@@ -28,8 +28,8 @@ const TRAITS: PortTraits = PortTraits {
     system_calls: &[],
 };
 
-use faults::Wire;
-pub use faults::{FaultCounts, Faults, Now};
+use faults::FaultyLink;
+pub use faults::{FaultCounts, LinkFaults, ReadNs};
 
 /// One end of a link. Frames change hands; nothing is copied. A frame from the other end's pool
 /// returns there when it is released.
@@ -39,9 +39,9 @@ pub struct Memory {
     to_peer: Producer<Frame>,
     from_peer: Consumer<Frame>,
     /// Reads the departure time of packets, for the faults at the other end.
-    now: Option<Now>,
+    now: Option<ReadNs>,
     /// The faults of what this end receives.
-    wire: Option<Wire>,
+    wire: Option<FaultyLink>,
 }
 
 /// Two ports with a link of `capacity` packets each way between them; `mtu` is in bytes.
@@ -66,13 +66,13 @@ pub fn faulty_link(
     name_b: &str,
     capacity: usize,
     mtu: usize,
-    [to_b, to_a]: [Faults; 2],
-    now: &Now,
+    [to_b, to_a]: [LinkFaults; 2],
+    now: &ReadNs,
 ) -> (Memory, Memory) {
     let (a, b) = link(name_a, name_b, capacity, mtu);
     let with = |end: Memory, faults| Memory {
         now: Some(now.clone()),
-        wire: Some(Wire::new(faults, now.clone())),
+        wire: Some(FaultyLink::new(faults, now.clone())),
         ..end
     };
     (with(a, to_a), with(b, to_b))
@@ -81,7 +81,7 @@ pub fn faulty_link(
 impl Memory {
     /// The faults injected into packets to this end.
     pub fn fault_counts(&self) -> FaultCounts {
-        self.wire.as_ref().map(Wire::counts).unwrap_or_default()
+        self.wire.as_ref().map(FaultyLink::counts).unwrap_or_default()
     }
 
     fn take(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) {
@@ -146,7 +146,7 @@ impl Port for Memory {
     }
 
     fn is_ended(&self) -> bool {
-        let is_wire_empty = self.wire.as_ref().is_none_or(Wire::is_empty);
+        let is_wire_empty = self.wire.as_ref().is_none_or(FaultyLink::is_empty);
         self.from_peer.is_abandoned() && self.from_peer.is_empty() && is_wire_empty
     }
 
@@ -181,11 +181,11 @@ mod tests {
     }
 
     /// Sends numbered packets a microsecond apart, and returns which arrive when, in us.
-    fn across(faults: Faults, packets: u8) -> (Vec<(u64, u8)>, FaultCounts) {
+    fn across(faults: LinkFaults, packets: u8) -> (Vec<(u64, u8)>, FaultCounts) {
         let time = Arc::new(AtomicU64::new(0));
         let clock = time.clone();
-        let now: Now = Arc::new(move || clock.load(Ordering::Relaxed));
-        let (mut a, mut b) = faulty_link("a", "b", 8, 1500, [faults, Faults::default()], &now);
+        let now: ReadNs = Arc::new(move || clock.load(Ordering::Relaxed));
+        let (mut a, mut b) = faulty_link("a", "b", 8, 1500, [faults, LinkFaults::default()], &now);
         let (mut pool, mut burst, mut arrived) = (FramePool::new(512, 0), Vec::new(), Vec::new());
         for us in 0..20_000u64 {
             time.store(us * 1000, Ordering::Relaxed);
@@ -203,10 +203,10 @@ mod tests {
 
     #[test]
     fn a_link_has_its_delay_and_its_rate_and_loses_what_its_queue_has_no_room_for() {
-        let (arrived, _) = across(Faults { delay_ns: 7_000, ..Faults::default() }, 3);
+        let (arrived, _) = across(LinkFaults { delay_ns: 7_000, ..LinkFaults::default() }, 3);
         assert_eq!(arrived, [(7, 0), (8, 1), (9, 2)]);
         // Every 4 us one leaves, and two others wait.
-        let slow = Faults { packets_per_second: 250_000.0, queue_packets: 2, ..Faults::default() };
+        let slow = LinkFaults { packets_per_second: 250_000.0, queue_packets: 2, ..LinkFaults::default() };
         let (arrived, counts) = across(slow, 40);
         assert_eq!(arrived[..3], [(4, 0), (8, 1), (12, 2)]);
         assert!(arrived.windows(2).all(|pair| pair[1].0 == pair[0].0 + 4));
@@ -216,8 +216,13 @@ mod tests {
 
     #[test]
     fn a_link_loses_doubles_and_holds_back_so_many_as_it_counts() {
-        let faults =
-            Faults { loss: 0.1, duplication: 0.2, reordering: 0.1, overtaken_by: 3, ..Faults::default() };
+        let faults = LinkFaults {
+            loss: 0.1,
+            duplication: 0.2,
+            reordering: 0.1,
+            overtaken_by: 3,
+            ..LinkFaults::default()
+        };
         let (arrived, counts) = across(faults, 200);
         let FaultCounts { lost, duplicated, overtaken, overflowed } = counts;
         assert!(lost > 5 && duplicated > 10 && overtaken > 5 && overflowed == 0, "{counts:?}");
@@ -227,7 +232,7 @@ mod tests {
 
     #[test]
     fn so_many_packets_overtake_as_the_link_says() {
-        let faults = Faults { reordering: 0.05, overtaken_by: 4, ..Faults::default() };
+        let faults = LinkFaults { reordering: 0.05, overtaken_by: 4, ..LinkFaults::default() };
         let (arrived, counts) = across(faults, 200);
         let numbers: Vec<u8> = arrived.iter().map(|(_, number)| *number).collect();
         let is_late = |at: &usize| numbers[..*at].iter().any(|earlier| *earlier > numbers[*at]);

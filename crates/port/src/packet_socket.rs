@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::sys::{Instruction, Program, ProgramKind};
+use crate::sys::{Instruction, ProgramKind, VerifiedProgram};
 
 pub use crate::sys::{OFFLOAD_HEADER_BYTES, begin_offload_headers, ignore_outgoing, interface_mtu, take_all};
 
@@ -21,5 +21,5 @@ const DROP: [Instruction; 2] = [
 /// # Errors
 /// The system's: this needs Linux 6.6, CAP_BPF and CAP_NET_ADMIN.
 pub fn drop_ingress(interface: u32) -> io::Result<OwnedFd> {
-    Program::load(ProgramKind::Ingress, &DROP)?.attach_ingress(interface)
+    VerifiedProgram::load(ProgramKind::Ingress, &DROP)?.attach_ingress(interface)
 }

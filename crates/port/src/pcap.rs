@@ -8,7 +8,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use convoy_capture::{CaptureError, Damage, Packet, Packets, Reason, Unread, Writer};
+use convoy_capture::{CaptureError, CapturedPacket, Damage, Packets, Reason, Unread, Writer};
 use convoy_packet::{Frame, FramePool, FrameSize, Layout, udp};
 
 pub use settings::PcapSettings;
@@ -125,7 +125,7 @@ fn refused(port: &str, error: CaptureError) -> PortError {
 }
 
 /// Copies a captured packet, if it is whole or can be filled up.
-fn take(packet: &Packet<'_>, fills_up: bool, into: &mut Vec<u8>) -> Result<(), Reason> {
+fn take(packet: &CapturedPacket<'_>, fills_up: bool, into: &mut Vec<u8>) -> Result<(), Reason> {
     if packet.is_truncated() && !(fills_up && Layout::parse_quoted(packet.bytes).is_ok()) {
         return Err(Reason::Truncated);
     }

@@ -15,7 +15,7 @@ use crate::fragments::FragmentSender;
 use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 pub(crate) use receive::RawReceiver;
-use send::{Head, Plan, SendPath};
+use send::{RawHead, RawSends, SendPath};
 pub use settings::RawSettings;
 pub(crate) use socket::RawSocket;
 
@@ -38,7 +38,7 @@ pub struct Raw {
     turn: usize,
     /// Calls of `receive`.
     calls: u32,
-    plan: Plan,
+    plan: RawSends,
 }
 
 impl Raw {
@@ -103,7 +103,7 @@ impl Raw {
             receiver: RawReceiver::new(if receives.is_some() { MESSAGES } else { 1 }),
             turn: 0,
             calls: 0,
-            plan: Plan::new(),
+            plan: RawSends::new(),
         })
     }
 
@@ -137,7 +137,7 @@ impl Raw {
 
     /// The first planned packet, at `at`, was too long for its interface.
     fn exceeded(&mut self, socket: usize, burst: &[Frame], at: usize) {
-        let (Some(head), socket) = (Head::of(&burst[at]), &self.endpoints[socket]) else { return };
+        let (Some(head), socket) = (RawHead::of(&burst[at]), &self.endpoints[socket]) else { return };
         let plan = &mut self.plan;
         self.out.path_mtus.exceeded(head.ends.destination, burst[at].len(), || {
             plan.keep_first();

@@ -2,7 +2,7 @@
 
 use crate::af_packet::AfPacketSettings;
 use crate::af_xdp::AfXdpSettings;
-use crate::contract::PortRow;
+use crate::contract::PortKindRow;
 use crate::dpdk::DpdkSettings;
 use crate::pcap::PcapSettings;
 use crate::raw::RawSettings;
@@ -10,12 +10,12 @@ use crate::tun::TunSettings;
 use crate::udp::UdpSettings;
 
 /// The kinds that the product has.
-pub const PORTS: &[PortRow] = &[
-    PortRow::of::<TunSettings>(),
-    PortRow::of::<UdpSettings>(),
-    PortRow::of::<RawSettings>(),
-    PortRow::of::<AfXdpSettings>(),
-    PortRow::of::<AfPacketSettings>(),
-    PortRow::of::<DpdkSettings>(),
-    PortRow::of::<PcapSettings>(),
+pub const PORTS: &[PortKindRow] = &[
+    PortKindRow::of::<TunSettings>(),
+    PortKindRow::of::<UdpSettings>(),
+    PortKindRow::of::<RawSettings>(),
+    PortKindRow::of::<AfXdpSettings>(),
+    PortKindRow::of::<AfPacketSettings>(),
+    PortKindRow::of::<DpdkSettings>(),
+    PortKindRow::of::<PcapSettings>(),
 ];

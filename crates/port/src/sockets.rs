@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use socket2::Socket;
 
-use crate::fragments::{Ends, FragmentSender};
+use crate::fragments::{FragmentEnds, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, sys};
@@ -49,7 +49,7 @@ impl Outgoing {
     ///
     /// # Errors
     /// [`PortError::Io`] if it is the socket that fails.
-    pub(crate) fn send_fragment(&mut self, packet: &[u8], ends: Ends) -> Result<bool, PortError> {
+    pub(crate) fn send_fragment(&mut self, packet: &[u8], ends: FragmentEnds) -> Result<bool, PortError> {
         self.counters.system_calls += 1;
         let Err(error) = self.fragments.send(packet, ends) else {
             self.counters.count_sent(packet.len());

@@ -17,7 +17,9 @@ use nix::errno::Errno;
 use nix::sys::uio::writev;
 use tun_rs::DeviceBuilder;
 
-use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKETS, Next, OffloadHeader};
+use crate::super_packet::{
+    CoalescedGroup, Coalescer, Cut, HEADER_BYTES, Joins, MOST_PACKETS, NextSegment, OffloadHeader,
+};
 use crate::tun_device::{TunDevice, TunFiles};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use settings::TunSettings;
@@ -234,12 +236,12 @@ impl Tun {
                 return false;
             }
             match self.cut.next(&self.super_packet[HEADER_BYTES..self.len], pool) {
-                Next::Frame(frame) => {
+                NextSegment::Frame(frame) => {
                     self.counters.count_received(frame.len());
                     burst.push(frame);
                 }
-                Next::TooLong => self.counters.receive_dropped += 1,
-                Next::NoFrame => return false,
+                NextSegment::TooLong => self.counters.receive_dropped += 1,
+                NextSegment::NoFrame => return false,
             }
         }
         true
@@ -247,7 +249,7 @@ impl Tun {
 
     /// Writes one group of a burst. The kernel takes nothing of what it refuses: a malformed inner
     /// packet, or the interface is down.
-    fn write(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) {
+    fn write(&mut self, coalescer: &Coalescer, group: &CoalescedGroup, burst: &[Frame]) {
         match self.write_joined(coalescer, group, burst) {
             Ok(()) => {
                 self.counters.sent_packets += group.len() as u64;
@@ -266,7 +268,12 @@ impl Tun {
     }
 
     /// Writes a group in one call, from its packets in place.
-    fn write_joined(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) -> nix::Result<()> {
+    fn write_joined(
+        &mut self,
+        coalescer: &Coalescer,
+        group: &CoalescedGroup,
+        burst: &[Frame],
+    ) -> nix::Result<()> {
         self.counters.system_calls += 1;
         let (offload, headers, len) = group.headers(burst);
         let offload = offload.write();

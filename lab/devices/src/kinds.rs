@@ -1,9 +1,9 @@
 //! The kinds of engine and port of the laboratory's programs.
 
 use convoy_config::Kinds;
-use convoy_engine::{CryptodevSettings, EngineRow, EngineTable, MultibufferSettings, SoftwareSettings};
+use convoy_engine::{CryptodevSettings, EngineKindRow, EngineTable, MultibufferSettings, SoftwareSettings};
 use convoy_port::{
-    AfPacketSettings, AfXdpSettings, DpdkSettings, PcapSettings, PortRow, PortTable, RawSettings,
+    AfPacketSettings, AfXdpSettings, DpdkSettings, PcapSettings, PortKindRow, PortTable, RawSettings,
     TunSettings, UdpSettings,
 };
 
@@ -18,23 +18,23 @@ pub static KINDS: Kinds = Kinds {
     port_engine: crate::card_engine::of_port,
 };
 
-const ENGINES: &[EngineRow] = &[
-    EngineRow::of::<SoftwareSettings>(),
-    EngineRow::of::<MultibufferSettings>(),
-    EngineRow::of::<ModelSettings>(),
-    EngineRow::of::<CryptodevSettings>(),
-    EngineRow::of::<CardEngineSettings>(),
+const ENGINES: &[EngineKindRow] = &[
+    EngineKindRow::of::<SoftwareSettings>(),
+    EngineKindRow::of::<MultibufferSettings>(),
+    EngineKindRow::of::<ModelSettings>(),
+    EngineKindRow::of::<CryptodevSettings>(),
+    EngineKindRow::of::<CardEngineSettings>(),
 ];
 
-const PORTS: &[PortRow] = &[
-    PortRow::of::<TunSettings>(),
-    PortRow::of::<UdpSettings>(),
-    PortRow::of::<RawSettings>(),
-    PortRow::of::<AfXdpSettings>(),
-    PortRow::of::<AfPacketSettings>(),
-    PortRow::of::<DpdkSettings>(),
-    PortRow::of::<PcapSettings>(),
-    PortRow::of::<CardSettings>(),
+const PORTS: &[PortKindRow] = &[
+    PortKindRow::of::<TunSettings>(),
+    PortKindRow::of::<UdpSettings>(),
+    PortKindRow::of::<RawSettings>(),
+    PortKindRow::of::<AfXdpSettings>(),
+    PortKindRow::of::<AfPacketSettings>(),
+    PortKindRow::of::<DpdkSettings>(),
+    PortKindRow::of::<PcapSettings>(),
+    PortKindRow::of::<CardSettings>(),
 ];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use convoy_port::memory::{self, Faults, Now};
+use convoy_port::memory::{self, LinkFaults, ReadNs};
 
 use crate::device::MeasureError;
 use crate::family::Family;
@@ -20,7 +20,7 @@ const MTU: usize = 9200;
 /// Impairments of a link in each direction, written as
 /// `rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LinkSpec(pub Faults);
+pub struct LinkSpec(pub LinkFaults);
 
 impl LinkSpec {
     /// Starts the link in real time, with a tester at both ends.
@@ -29,8 +29,8 @@ impl LinkSpec {
     /// [`MeasureError`] if there is no memory for frames.
     pub fn start(&self) -> Result<Tester, MeasureError> {
         let began = Instant::now();
-        let now: Now = Arc::new(move || began.elapsed().as_nanos() as u64);
-        let back = Faults { seed: self.0.seed + 1, ..self.0 };
+        let now: ReadNs = Arc::new(move || began.elapsed().as_nanos() as u64);
+        let back = LinkFaults { seed: self.0.seed + 1, ..self.0 };
         let (near, far) = memory::faulty_link("near", "far", RING, MTU, [self.0, back], &now);
         let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?];
         Ok(Tester::new(ends, flow(Family::V4, 1), Time::machine()))
@@ -41,7 +41,7 @@ impl FromStr for LinkSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut faults = Faults::default();
+        let mut faults = LinkFaults::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (key, value) = part.split_once('=').ok_or_else(|| format!("{part}: a value is missing"))?;
             let number: f64 = value.parse().map_err(|_| format!("{key}: {value} is not a number"))?;

@@ -1,6 +1,6 @@
 //! An engine that fails on purpose.
 
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
+use convoy_engine::{Engine, FaultPlan, Faulty, InjectedFault};
 
 /// Multi-packets that an engine processes before [`make_fail`] lets it fail. A model may get only a
 /// few per second where the processor's core is faster.
@@ -20,7 +20,7 @@ pub(crate) fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Resul
     let engine = engines.remove(at);
     let plan = FaultPlan {
         probes: Some(2),
-        ..FaultPlan::once(Fault::Vanish, fails_after(engine.description().is_model))
+        ..FaultPlan::once(InjectedFault::Vanish, fails_after(engine.description().is_model))
     };
     engines.insert(at, Box::new(Faulty::new(engine, plan)));
     Ok(())

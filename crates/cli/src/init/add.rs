@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use convoy_config::ThisMachine;
-use convoy_config::init::{self, Existing, KeySource, Plan, Side, SiteFile, Tree};
+use convoy_config::init::{self, Existing, KeySource, SiteFile, SiteSide, Tree, TwoSites};
 
 use super::{InitArgs, failed, plan, secrets};
 use crate::Failure;
@@ -52,12 +52,12 @@ pub(super) fn run(args: &InitArgs, name: &str) -> Result<(), Failure> {
 }
 
 /// What was written, and how it becomes a tunnel.
-fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
-    let name = &plan.site(Side::Remote).name;
+fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
+    let name = &plan.site(SiteSide::Remote).name;
     let mut text = format!("Added {name} to {CONFIGURATION}. Wrote (with keys, mode 0600):\n");
     trees.iter().flat_map(Tree::paths).for_each(|path| text.push_str(&format!("  {}\n", path.display())));
     text.push_str(&format!("\nNext, as root:\n1. Copy the files of {name} to it:\n"));
-    for command in super::steps::copies(plan.site(Side::Remote), &trees[1]) {
+    for command in super::steps::copies(plan.site(SiteSide::Remote), &trees[1]) {
         text.push_str(&format!("     {command}\n"));
     }
     let start = super::steps::start(plan.keys);

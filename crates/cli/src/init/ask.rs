@@ -43,7 +43,7 @@ fn line(input: &mut dyn BufRead) -> io::Result<String> {
 mod tests {
     use super::*;
     use convoy_config::Nowhere;
-    use convoy_config::init::Side;
+    use convoy_config::init::SiteSide;
 
     fn asked(draft: &mut Draft<'_>, answers: &str) -> (io::Result<()>, String) {
         let mut output = Vec::new();
@@ -68,13 +68,13 @@ mod tests {
         assert_eq!(times("Networks behind the other gateway: "), 2, "{reported}");
         assert!(reported.contains("Inside addresses of the other gateway [10.2.0.1]: "), "{reported}");
         let plan = draft.finish().expect("fits").expect("complete");
-        assert_eq!(plan.site(Side::Remote).networks[0].to_string(), "10.2.0.0/24");
+        assert_eq!(plan.site(SiteSide::Remote).networks[0].to_string(), "10.2.0.0/24");
     }
 
     #[test]
     fn what_was_said_is_not_asked_and_an_early_end_is_an_error() {
         let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
-        for (field, text) in [(Field::Ike, "psk"), (Field::Outside(Side::Remote), "198.51.100.1")] {
+        for (field, text) in [(Field::Ike, "psk"), (Field::Outside(SiteSide::Remote), "198.51.100.1")] {
             draft.set(field, text).expect(text);
         }
         let (done, reported) = asked(&mut draft, "192.0.2.1\n10.1.0.0/24\n");

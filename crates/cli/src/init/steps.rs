@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use convoy_config::init::{KeySource, Plan, Reached, Side, Site, SiteFile, Tree};
+use convoy_config::init::{KeySource, Reached, Site, SiteFile, SiteSide, Tree, TwoSites};
 
 /// The files that were written, and how they make a tunnel, in at most 100 columns but for paths.
-pub(super) fn text(plan: &Plan, trees: &[Tree; 2]) -> String {
+pub(super) fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
     let is_installed = trees[0].root.parent().is_none();
     let mut text = "Wrote (with keys, mode 0600):\n".to_owned();
-    for (side, tree) in Side::BOTH.into_iter().zip(trees) {
+    for (side, tree) in SiteSide::BOTH.into_iter().zip(trees) {
         for path in tree.paths() {
             let _ = writeln!(text, "  {}: {}", plan.site(side).name, path.display());
         }
@@ -68,13 +68,13 @@ fn ping(local: &Site, remote: &Site) -> String {
 }
 
 /// What depends on the network around the gateways.
-fn notes(plan: &Plan, text: &mut String) {
+fn notes(plan: &TwoSites, text: &mut String) {
     let ports = match plan.keys {
         KeySource::Static => format!("UDP port {}", plan.udp_port),
         KeySource::Psk => "UDP ports 500 and 4500".to_owned(),
     };
     let _ = writeln!(text, "\nFirewalls between the gateways have to let {ports} pass.");
-    for side in Side::BOTH {
+    for side in SiteSide::BOTH {
         let site = plan.site(side);
         if let (true, Reached::At { host, .. }) = (site.is_behind_nat(), &site.reached) {
             let to = match plan.keys {
@@ -108,10 +108,14 @@ mod tests {
 
     fn reported(said: &[(Field, &str)], root: &str) -> String {
         let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
-        let both =
-            [(Field::Outside(Side::Remote), "2001:db8::2"), (Field::Outside(Side::Local), "2001:db8::1")];
-        let inside =
-            [(Field::Networks(Side::Local), "10.1.0.0/24"), (Field::Networks(Side::Remote), "10.2.0.1")];
+        let both = [
+            (Field::Outside(SiteSide::Remote), "2001:db8::2"),
+            (Field::Outside(SiteSide::Local), "2001:db8::1"),
+        ];
+        let inside = [
+            (Field::Networks(SiteSide::Local), "10.1.0.0/24"),
+            (Field::Networks(SiteSide::Remote), "10.2.0.1"),
+        ];
         for (field, text) in said.iter().chain(&both).chain(&inside) {
             draft.set(*field, text).expect(text);
         }
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_nat_and_charon_are_reported_what_they_need() {
-        let nat = [(Field::Reached(Side::Local), "[2001:db8::7]:4600"), (Field::UdpPort, "5500")];
+        let nat = [(Field::Reached(SiteSide::Local), "[2001:db8::7]:4600"), (Field::UdpPort, "5500")];
         let reported_nat = reported(&nat, "/tmp/site-a");
         assert!(reported_nat.contains(
             "The NAT at 2001:db8::7 has to forward UDP port 4600 to UDP port 5500 of 2001:db8::1."

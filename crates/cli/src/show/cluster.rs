@@ -2,7 +2,7 @@
 
 use convoy_gateway::snapshot::{ClusterRow, GroupRow, MemberRow};
 
-use super::view::{View, WIDTH};
+use super::view::{ShownSnapshot, WIDTH};
 use crate::Failure;
 use crate::table::{folded, number, word, words};
 
@@ -13,14 +13,14 @@ const HUNG: &str = "a part of it has not answered for a third of the lease; it l
 ///
 /// # Errors
 /// That it is in none.
-pub(super) fn row<'a>(view: &View<'a>) -> Result<&'a ClusterRow, Failure> {
+pub(super) fn row<'a>(view: &ShownSnapshot<'a>) -> Result<&'a ClusterRow, Failure> {
     let none =
         || Failure::Failed("this gateway is in no cluster: its configuration has no [cluster]".to_owned());
     view.now.cluster.as_ref().ok_or_else(none)
 }
 
 /// Its members and its groups.
-pub(super) fn text(view: &View<'_>) -> Result<String, Failure> {
+pub(super) fn text(view: &ShownSnapshot<'_>) -> Result<String, Failure> {
     let cluster = row(view)?;
     Ok([head(cluster), members(view, cluster), groups(view, cluster)].join("\n"))
 }
@@ -59,7 +59,7 @@ fn head(cluster: &ClusterRow) -> String {
     lines.join("\n")
 }
 
-fn members(view: &View<'_>, cluster: &ClusterRow) -> String {
+fn members(view: &ShownSnapshot<'_>, cluster: &ClusterRow) -> String {
     let state = |member: &MemberRow| if member.is_draining { "draining" } else { "serving" }.to_owned();
     let leads = |member: &MemberRow| match &member.leads[..] {
         [] => "nothing".to_owned(),
@@ -74,7 +74,7 @@ fn members(view: &View<'_>, cluster: &ClusterRow) -> String {
     view.table(&columns, &cluster.members)
 }
 
-fn groups(view: &View<'_>, cluster: &ClusterRow) -> String {
+fn groups(view: &ShownSnapshot<'_>, cluster: &ClusterRow) -> String {
     let led = |group: &GroupRow, value: Option<u64>| match value {
         Some(value) if group.is_led => view.count(value),
         _ => "-".to_owned(),

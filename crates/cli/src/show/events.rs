@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::events::{Event, EventPage, Severity, What};
+use convoy_gateway::events::{Event, EventPage, EventSeverity, What};
 use serde::Serialize;
 
 use super::filter::Filter;
@@ -92,9 +92,9 @@ fn lines(events: &[Event], is_wide: bool) -> String {
 /// An event as in the log, folded unless it is wide.
 fn line(event: &Event, is_wide: bool) -> String {
     let severity = match event.severity {
-        Severity::Info => "",
-        Severity::Warn => "WARN ",
-        Severity::Error => "ERROR ",
+        EventSeverity::Info => "",
+        EventSeverity::Warn => "WARN ",
+        EventSeverity::Error => "ERROR ",
     };
     let mut message = event.message.replace('\n', " ");
     if let What::Dropped { .. } = event.what {
@@ -119,7 +119,7 @@ fn brief(event: &Event) -> String {
 /// The last warnings, the newest first, with their age.
 pub(super) fn warnings(args: &ShowArgs, now_s: f64) -> Result<Vec<String>, Failure> {
     let page = fetch(args, 0)?;
-    let is_recent = |event: &&Event| event.severity > Severity::Info && now_s - event.time_s < RECENT_S;
+    let is_recent = |event: &&Event| event.severity > EventSeverity::Info && now_s - event.time_s < RECENT_S;
     let recent = page.events.iter().rev().filter(is_recent).take(RECENT);
     Ok(recent
         .map(|event| format!("{} ago: {}", time((now_s - event.time_s).max(0.0)), brief(event)))

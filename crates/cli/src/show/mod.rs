@@ -22,11 +22,11 @@ use serde::Serialize;
 use crate::Failure;
 use crate::args::{ShowArgs, Shown};
 use crate::control::ask;
-use crate::rates::Interval;
+use crate::rates::RunInterval;
 use filter::Filter;
 use summary::Summary;
 use tunnels::Details;
-use view::View;
+use view::ShownSnapshot;
 
 pub(crate) use tunnels::last;
 
@@ -80,10 +80,10 @@ fn are_sensible(args: &ShowArgs) -> Result<(), Failure> {
 
 /// What is asked for, as text or JSON.
 fn shown(args: &ShowArgs, now: &Snapshot, before: Option<&Snapshot>) -> Result<String, Failure> {
-    let interval = before.and_then(|before| Interval::between(before, now));
+    let interval = before.and_then(|before| RunInterval::between(before, now));
     let has_rates = args.watch.is_some() || args.what.is_none();
     let filter = Filter { tunnel: args.name.as_deref().or(args.tunnel.as_deref()), peer: args.peer };
-    let view = View { now, interval, has_rates, is_wide: args.wide };
+    let view = ShownSnapshot { now, interval, has_rates, is_wide: args.wide };
     if args.json {
         return json(args, &view, &filter);
     }
@@ -94,18 +94,23 @@ fn shown(args: &ShowArgs, now: &Snapshot, before: Option<&Snapshot>) -> Result<S
 }
 
 /// The summary, with the warnings of the last time.
-fn summary(args: &ShowArgs, view: &View<'_>) -> Result<Summary, Failure> {
+fn summary(args: &ShowArgs, view: &ShownSnapshot<'_>) -> Result<Summary, Failure> {
     let mut summary = Summary::of(view);
     summary.warn(events::warnings(args, view.now.taken_s)?);
     Ok(summary)
 }
 
 /// A table, or the summary.
-fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>) -> Result<String, Failure> {
-    let narrowed = |table: fn(&View<'_>) -> String| {
+fn table(
+    what: Option<Shown>,
+    is_one: bool,
+    view: &ShownSnapshot<'_>,
+    filter: &Filter<'_>,
+) -> Result<String, Failure> {
+    let narrowed = |table: fn(&ShownSnapshot<'_>) -> String| {
         let mut now = view.now.clone();
         filter.narrow(&mut now)?;
-        Ok(table(&View { now: &now, ..*view }))
+        Ok(table(&ShownSnapshot { now: &now, ..*view }))
     };
     Ok(match what {
         None | Some(Shown::Events) => Summary::of(view).text(view.now.taken_s),
@@ -123,12 +128,12 @@ fn table(what: Option<Shown>, is_one: bool, view: &View<'_>, filter: &Filter<'_>
 }
 
 /// The details of a tunnel, as `convoy show tunnel NAME` has them.
-pub(crate) fn tunnel_details(now: &Snapshot, interval: Option<Interval<'_>>, peer: &PeerRow) -> String {
-    let view = View { now, interval, has_rates: interval.is_some(), is_wide: false };
+pub(crate) fn tunnel_details(now: &Snapshot, interval: Option<RunInterval<'_>>, peer: &PeerRow) -> String {
+    let view = ShownSnapshot { now, interval, has_rates: interval.is_some(), is_wide: false };
     tunnels::details(&view, std::slice::from_ref(peer))
 }
 
-fn json(args: &ShowArgs, view: &View<'_>, filter: &Filter<'_>) -> Result<String, Failure> {
+fn json(args: &ShowArgs, view: &ShownSnapshot<'_>, filter: &Filter<'_>) -> Result<String, Failure> {
     let mut narrow = view.now.clone();
     filter.narrow(&mut narrow)?;
     // A stream has a line for each moment.

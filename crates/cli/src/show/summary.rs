@@ -6,8 +6,8 @@ use convoy_gateway::snapshot::{PeerState, Snapshot};
 use serde::Serialize;
 
 use super::units::{short, time};
-use super::view::{View, WIDTH};
-use crate::rates::Rate;
+use super::view::{ShownSnapshot, WIDTH};
+use crate::rates::TrafficRate;
 use crate::table::folded;
 
 /// Tunnels and drop reasons that are named, at most.
@@ -33,23 +33,23 @@ pub(crate) struct Summary {
     /// Tunnels that are up, but whose peer was not heard lately.
     silent: Vec<String>,
     /// Nothing before there are two snapshots.
-    outbound: Option<Traffic>,
-    inbound: Option<Traffic>,
-    engines: Vec<Engine>,
+    outbound: Option<TrafficSummary>,
+    inbound: Option<TrafficSummary>,
+    engines: Vec<EngineSummary>,
     /// Dropped packets by reason since the start, and now, the most first.
-    drops: Vec<Dropped>,
+    drops: Vec<DropSummary>,
     /// What an operator should look at.
     warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Traffic {
+struct TrafficSummary {
     packets_per_second: f64,
     bits_per_second: f64,
 }
 
 #[derive(Debug, Serialize)]
-struct Engine {
+struct EngineSummary {
     name: String,
     /// Its workers.
     workers: Vec<u16>,
@@ -59,14 +59,14 @@ struct Engine {
 }
 
 #[derive(Debug, Serialize)]
-struct Dropped {
+struct DropSummary {
     reason: String,
     packets: u64,
     packets_per_second: Option<f64>,
 }
 
 impl Summary {
-    pub(crate) fn of(view: &View<'_>) -> Self {
+    pub(crate) fn of(view: &ShownSnapshot<'_>) -> Self {
         let now = view.now;
         let (mut tunnels, mut not_up, mut silent) = (BTreeMap::new(), Vec::new(), Vec::new());
         for peer in now.peers() {
@@ -77,7 +77,10 @@ impl Summary {
                 _ => not_up.push(peer.tunnel),
             }
         }
-        let traffic = |rate: Rate| Traffic { packets_per_second: rate.packets, bits_per_second: rate.bits };
+        let traffic = |rate: TrafficRate| TrafficSummary {
+            packets_per_second: rate.packets,
+            bits_per_second: rate.bits,
+        };
         let total = view.interval.map(|interval| interval.total());
         Self {
             version: now.version.clone(),
@@ -118,15 +121,15 @@ impl Summary {
         }
         say("tunnels", &self.tunnels());
         for (label, traffic) in [("in", &self.inbound), ("out", &self.outbound)] {
-            say(label, &traffic.as_ref().map_or_else(|| "-".to_owned(), Traffic::text));
+            say(label, &traffic.as_ref().map_or_else(|| "-".to_owned(), TrafficSummary::text));
         }
-        let (up, down): (Vec<&Engine>, Vec<&Engine>) =
+        let (up, down): (Vec<&EngineSummary>, Vec<&EngineSummary>) =
             self.engines.iter().partition(|engine| engine.down.is_empty());
         say("engines in use", &list(up.iter().map(|engine| engine.text(self.workers))));
         for engine in down {
             say("  out of use", &format!("{}: {}", engine.text(self.workers), engine.down));
         }
-        say("dropped", &list(self.drops.iter().take(NAMED).map(Dropped::text)));
+        say("dropped", &list(self.drops.iter().take(NAMED).map(DropSummary::text)));
         for warning in &self.warnings {
             say("warning", warning);
         }
@@ -154,13 +157,13 @@ fn some(names: &[String]) -> String {
     format!("{}{more}", named.join(", "))
 }
 
-impl Traffic {
+impl TrafficSummary {
     fn text(&self) -> String {
         format!("{} packets/s, {} bit/s", short(self.packets_per_second), short(self.bits_per_second))
     }
 }
 
-impl Engine {
+impl EngineSummary {
     /// Its name, with its workers unless it is at all of `workers`.
     fn text(&self, workers: u16) -> String {
         let model = if self.is_model { " (model)" } else { "" };
@@ -172,7 +175,7 @@ impl Engine {
     }
 }
 
-impl Dropped {
+impl DropSummary {
     fn text(&self) -> String {
         let rate = self.packets_per_second.filter(|rate| *rate >= 0.5);
         let rate = rate.map_or_else(String::new, |rate| format!(" ({}/s)", short(rate)));
@@ -186,12 +189,12 @@ fn list(words: impl Iterator<Item = String>) -> String {
 }
 
 /// Engines of one name and state, with their workers.
-fn engines(snapshot: &Snapshot) -> Vec<Engine> {
-    let mut engines: Vec<Engine> = Vec::new();
+fn engines(snapshot: &Snapshot) -> Vec<EngineSummary> {
+    let mut engines: Vec<EngineSummary> = Vec::new();
     for row in &snapshot.engines {
         match engines.iter_mut().find(|engine| engine.name == row.name && engine.down == row.down) {
             Some(engine) => engine.workers.push(row.worker),
-            None => engines.push(Engine {
+            None => engines.push(EngineSummary {
                 name: row.name.clone(),
                 workers: vec![row.worker],
                 is_model: row.is_model,
@@ -202,14 +205,14 @@ fn engines(snapshot: &Snapshot) -> Vec<Engine> {
     engines
 }
 
-fn drops(view: &View<'_>) -> Vec<Dropped> {
-    let row = |(reason, packets): (&String, &u64)| Dropped {
+fn drops(view: &ShownSnapshot<'_>) -> Vec<DropSummary> {
+    let row = |(reason, packets): (&String, &u64)| DropSummary {
         reason: reason.clone(),
         packets: *packets,
         packets_per_second: view.interval.map(|interval| interval.drops(reason)),
     };
-    let mut drops: Vec<Dropped> = view.now.drops.iter().map(row).collect();
-    let rate = |drop: &Dropped| drop.packets_per_second.unwrap_or_default();
+    let mut drops: Vec<DropSummary> = view.now.drops.iter().map(row).collect();
+    let rate = |drop: &DropSummary| drop.packets_per_second.unwrap_or_default();
     drops.sort_by(|one, other| rate(other).total_cmp(&rate(one)).then(other.packets.cmp(&one.packets)));
     drops
 }

@@ -7,7 +7,7 @@ use convoy_gateway::snapshot::{
 };
 
 use super::units::{short, time};
-use super::view::{View, WIDTH, end, named};
+use super::view::{ShownSnapshot, WIDTH, end, named};
 use crate::rates::sa_key;
 use crate::table::{clipped, folded, number, word, words};
 
@@ -29,7 +29,7 @@ pub(crate) fn iptfs(row: &IptfsRow) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn sas(view: &View<'_>) -> String {
+pub(crate) fn sas(view: &ShownSnapshot<'_>) -> String {
     let rates = view.rates(|snapshot| &snapshot.sas[..], sa_key);
     let packets = |sa: &SaRow| rates.of(&sa_key(sa), sa.packets, 1.0, |sa| sa.packets);
     let bits = |sa: &SaRow| rates.of(&sa_key(sa), sa.bytes, 8.0, |sa| sa.bytes);
@@ -92,7 +92,7 @@ pub(crate) fn sas(view: &View<'_>) -> String {
     view.table(&columns, &view.now.sas)
 }
 
-pub(crate) fn names(view: &View<'_>) -> String {
+pub(crate) fn names(view: &ShownSnapshot<'_>) -> String {
     let again = |name: &NameRow| name.asked_again_s.map_or_else(|| "now".to_owned(), time);
     let columns = [
         words("tunnel", |name: &NameRow| name.tunnel.clone()),
@@ -104,7 +104,7 @@ pub(crate) fn names(view: &View<'_>) -> String {
     view.table(&columns, &view.now.names)
 }
 
-pub(crate) fn policies(view: &View<'_>) -> String {
+pub(crate) fn policies(view: &ShownSnapshot<'_>) -> String {
     let key = |policy: &PolicyRow| (policy.name.clone(), policy.local.clone(), policy.remote.clone());
     let rates = view.rates(|snapshot| &snapshot.policies[..], key);
     let packets = |row: &PolicyRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
@@ -128,7 +128,7 @@ pub(crate) fn policies(view: &View<'_>) -> String {
     view.table(&columns, &view.now.policies)
 }
 
-pub(crate) fn engines(view: &View<'_>) -> String {
+pub(crate) fn engines(view: &ShownSnapshot<'_>) -> String {
     let key = |engine: &EngineRow| (engine.name.clone(), engine.worker);
     let rates = view.rates(|snapshot| &snapshot.engines[..], key);
     let packets = |row: &EngineRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
@@ -189,7 +189,7 @@ fn state(row: &EngineRow, is_whole: bool) -> String {
     if row.is_model && !is_whole { format!("{state}, model") } else { state }
 }
 
-pub(crate) fn schedulers(view: &View<'_>) -> String {
+pub(crate) fn schedulers(view: &ShownSnapshot<'_>) -> String {
     let passed = |row: &SchedulerRow| row.wait_ns.buckets.iter().map(|(_, count)| count).sum::<u64>();
     let rates = view.rates(|snapshot| &snapshot.schedulers[..], |row| row.worker);
     let packets = |row: &SchedulerRow| rates.of(&row.worker, passed(row), 1.0, passed);
@@ -208,7 +208,7 @@ pub(crate) fn schedulers(view: &View<'_>) -> String {
     view.table(&columns, &view.now.schedulers)
 }
 
-pub(crate) fn ports(view: &View<'_>) -> String {
+pub(crate) fn ports(view: &ShownSnapshot<'_>) -> String {
     let key = |port: &PortRow| port.name.clone();
     let rates = view.rates(|snapshot| &snapshot.ports[..], key);
     let rate = |row: &PortRow, factor: f64, counter: fn(&PortRow) -> u64| {
@@ -259,7 +259,7 @@ pub(crate) fn ports(view: &View<'_>) -> String {
     view.table(&columns, &view.now.ports)
 }
 
-pub(crate) fn stats(view: &View<'_>) -> String {
+pub(crate) fn stats(view: &ShownSnapshot<'_>) -> String {
     let before: Option<HashMap<String, u64>> =
         view.interval.map(|interval| totals(interval.before()).into_iter().collect());
     let rate = |(what, count): &(String, u64)| {

@@ -182,8 +182,8 @@ fn detailed(
     before: Option<&Snapshot>,
     is_wide: bool,
 ) -> String {
-    let interval = before.and_then(|before| Interval::between(before, now));
-    let view = View { now, interval, has_rates: before.is_some(), is_wide };
+    let interval = before.and_then(|before| RunInterval::between(before, now));
+    let view = ShownSnapshot { now, interval, has_rates: before.is_some(), is_wide };
     let filter = Filter { tunnel: name, peer: None };
     match table(what, name.is_some(), &view, &filter) {
         Ok(text) => text,

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::tables::iptfs;
 use super::units::{short, time};
-use super::view::{View, WIDTH, end, named};
-use crate::rates::{Interval, Rate, Ways};
+use super::view::{ShownSnapshot, WIDTH, end, named};
+use crate::rates::{RunInterval, TrafficRate, Ways};
 use crate::table::{clipped, folded, number, table_of, word, words};
 
 /// Selectors listed in the details of a tunnel.
@@ -25,7 +25,7 @@ pub(crate) struct Details<'a> {
 }
 
 impl<'a> Details<'a> {
-    pub(crate) fn of(view: &View<'a>, peer: &'a PeerRow) -> Self {
+    pub(crate) fn of(view: &ShownSnapshot<'a>, peer: &'a PeerRow) -> Self {
         let [outbound, inbound] = ["outbound", "inbound"].map(|way| view.now.sas_of(peer, way));
         let sas = outbound.into_iter().chain(inbound).collect();
         Self { tunnel: peer, policies: policies(view, peer), sas }
@@ -33,9 +33,9 @@ impl<'a> Details<'a> {
 }
 
 /// A line for each tunnel.
-pub(crate) fn list(view: &View<'_>, peers: &[PeerRow]) -> String {
-    let rates = view.interval.as_ref().map(Interval::of_tunnels);
-    let bits = |row: &PeerRow, of: fn(&Ways) -> Rate| bits(rates.as_ref(), row, of);
+pub(crate) fn list(view: &ShownSnapshot<'_>, peers: &[PeerRow]) -> String {
+    let rates = view.interval.as_ref().map(RunInterval::of_tunnels);
+    let bits = |row: &PeerRow, of: fn(&Ways) -> TrafficRate| bits(rates.as_ref(), row, of);
     let mut columns = vec![clipped("tunnel", |row: &PeerRow| row.tunnel.clone())];
     if view.is_wide {
         columns.extend([
@@ -72,12 +72,12 @@ pub(crate) fn list(view: &View<'_>, peers: &[PeerRow]) -> String {
 }
 
 /// The details of tunnels, one after the other.
-pub(crate) fn details(view: &View<'_>, peers: &[PeerRow]) -> String {
+pub(crate) fn details(view: &ShownSnapshot<'_>, peers: &[PeerRow]) -> String {
     let texts: Vec<String> = peers.iter().map(|peer| detail(view, peer)).collect();
     texts.join("\n\n")
 }
 
-fn detail(view: &View<'_>, peer: &PeerRow) -> String {
+fn detail(view: &ShownSnapshot<'_>, peer: &PeerRow) -> String {
     let is_lost = peer.monitor.as_ref().is_some_and(MonitorRow::is_lost);
     let since = match (peer.state, peer.inbound.last_used_s) {
         (PeerState::Silent, _) if is_lost => ", probes are not answered".to_owned(),
@@ -106,7 +106,7 @@ fn detail(view: &View<'_>, peer: &PeerRow) -> String {
 }
 
 /// What is the same in both directions.
-fn facts(view: &View<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
+fn facts(view: &ShownSnapshot<'_>, peer: &PeerRow) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if !peer.remote.is_empty() {
         facts.push(("peer", end(&peer.remote, peer.remote_port)));
@@ -158,20 +158,20 @@ fn probes(monitor: &MonitorRow) -> String {
     format!("{probes} to {who}: {answered}; {unanswered} of the last {recent} without answer")
 }
 
-fn policies<'a>(view: &View<'a>, peer: &PeerRow) -> Vec<&'a PolicyRow> {
+fn policies<'a>(view: &ShownSnapshot<'a>, peer: &PeerRow) -> Vec<&'a PolicyRow> {
     let is_own = |policy: &&PolicyRow| (policy.name.as_str(), policy.tunnel_id) == peer.key();
     view.now.policies.iter().filter(is_own).collect()
 }
 
 /// Counters of both directions.
-fn totals(view: &View<'_>, peer: &PeerRow) -> Vec<[String; 3]> {
+fn totals(view: &ShownSnapshot<'_>, peer: &PeerRow) -> Vec<[String; 3]> {
     let (outbound, inbound) = (&peer.outbound, &peer.inbound);
     let both =
         |label: &str, value: &dyn Fn(&WayRow) -> String| [label.to_owned(), value(outbound), value(inbound)];
     let mut rows = Vec::new();
     if let Some(interval) = view.interval {
         let ways = interval.of_tunnels().get(&peer.key()).copied().unwrap_or_default();
-        let rates = |label: &str, of: fn(&Rate) -> f64| {
+        let rates = |label: &str, of: fn(&TrafficRate) -> f64| {
             [label.to_owned(), short(of(&ways.outbound)), short(of(&ways.inbound))]
         };
         rows.extend([rates("packets/s", |rate| rate.packets), rates("bit/s", |rate| rate.bits)]);
@@ -223,7 +223,11 @@ fn pair(peer: &PeerRow, at: usize, outbound: Option<&SaRow>, inbound: Option<&Sa
 }
 
 /// Bits per second of a tunnel; `-` before the second snapshot.
-fn bits(rates: Option<&HashMap<(&str, Option<u32>), Ways>>, row: &PeerRow, of: fn(&Ways) -> Rate) -> String {
+fn bits(
+    rates: Option<&HashMap<(&str, Option<u32>), Ways>>,
+    row: &PeerRow,
+    of: fn(&Ways) -> TrafficRate,
+) -> String {
     let Some(rates) = rates else { return "-".to_owned() };
     short(rates.get(&row.key()).map_or(0.0, |ways| of(ways).bits))
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use convoy_gateway::snapshot::Snapshot;
 
 use super::units::short;
-use crate::rates::Interval;
+use crate::rates::RunInterval;
 use crate::table::{Column, table_of};
 
 /// Width of tables without `--wide`, in characters.
@@ -14,17 +14,17 @@ pub(crate) const WIDTH: u16 = 80;
 
 /// A snapshot, and how to show it.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct ShownSnapshot<'a> {
     pub(crate) now: &'a Snapshot,
     /// The time since the previous snapshot, if there is one of the same run of the gateway.
-    pub(crate) interval: Option<Interval<'a>>,
+    pub(crate) interval: Option<RunInterval<'a>>,
     /// Whether to show rates.
     pub(crate) has_rates: bool,
     /// Whether to show all columns.
     pub(crate) is_wide: bool,
 }
 
-impl<'a> View<'a> {
+impl<'a> ShownSnapshot<'a> {
     pub(crate) fn table<R>(&self, columns: &[Column<'_, R>], rows: &[R]) -> String {
         table_of(columns, rows, (!self.is_wide).then_some(WIDTH))
     }
@@ -39,20 +39,20 @@ impl<'a> View<'a> {
         &self,
         rows: impl Fn(&'a Snapshot) -> &'a [R],
         key: impl Fn(&'a R) -> K + 'a,
-    ) -> Rates<'a, R, K> {
-        let before = |interval: Interval<'a>| {
+    ) -> RowRates<'a, R, K> {
+        let before = |interval: RunInterval<'a>| {
             (interval, rows(interval.before()).iter().map(|row| (key(row), row)).collect())
         };
-        Rates { before: self.interval.map(before) }
+        RowRates { before: self.interval.map(before) }
     }
 }
 
 /// The rows of the previous snapshot.
-pub(crate) struct Rates<'a, R, K> {
-    before: Option<(Interval<'a>, HashMap<K, &'a R>)>,
+pub(crate) struct RowRates<'a, R, K> {
+    before: Option<(RunInterval<'a>, HashMap<K, &'a R>)>,
 }
 
-impl<R, K: Eq + Hash> Rates<'_, R, K> {
+impl<R, K: Eq + Hash> RowRates<'_, R, K> {
     /// Increase of a counter per second, times `factor`; a new row started at 0.
     pub(crate) fn of(&self, key: &K, now: u64, factor: f64, counter: impl Fn(&R) -> u64) -> String {
         let Some((interval, rows)) = &self.before else { return "-".to_owned() };

@@ -6,11 +6,17 @@ use ratatui::widgets::Paragraph;
 
 use super::drawn::Drawn;
 use super::model::Model;
-use super::picture::Key;
+use super::picture::OwnedTunnelKey;
 use crate::show::tunnel_details;
 
 /// Draws a tunnel's details from a line on.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, tunnel: &Key, line: usize) -> Drawn {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &Model,
+    tunnel: &OwnedTunnelKey,
+    line: usize,
+) -> Drawn {
     let text = text(model, tunnel);
     let height = usize::from(area.height);
     let last_line = text.lines().count().saturating_sub(height);
@@ -19,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, tunnel: &Ke
     Drawn { lines: height, last_line }
 }
 
-fn text(model: &Model, tunnel: &Key) -> String {
+fn text(model: &Model, tunnel: &OwnedTunnelKey) -> String {
     match model.line(tunnel).zip(model.now()) {
         Some((line, now)) => tunnel_details(now, model.interval(), &line.row),
         None => format!("{}: the gateway has no such tunnel any more; Esc goes back", tunnel.0),

@@ -1,7 +1,7 @@
 //! `convoy top`: a running gateway on the whole terminal.
 //!
 //! A thread asks the gateway for its state and sends the answers ([`poll_gateway`]). The
-//! [model](model::Model) takes them, keys change the [state](state::State), and the [view]
+//! [model](model::Model) takes them, keys change the [state](state::TopState), and the [view]
 //! draws both.
 
 mod details;
@@ -29,7 +29,7 @@ use crate::args::TopArgs;
 use crate::control::ask;
 use model::Model;
 use screen::Screen;
-use state::{Next, State};
+use state::{AfterKey, TopState};
 
 /// How long a key may wait, and an answer to be drawn.
 const TICK: Duration = Duration::from_millis(50);
@@ -63,7 +63,7 @@ fn show(
     answers: &Receiver<Result<Snapshot, String>>,
     is_ended: &AtomicBool,
 ) -> io::Result<()> {
-    let (mut model, mut state) = (Model::default(), State::default());
+    let (mut model, mut state) = (Model::default(), TopState::default());
     let mut drawn: Option<(Instant, drawn::Drawn)> = None;
     while !is_ended.load(Ordering::Relaxed) {
         let mut is_stale = drawn.as_ref().is_none_or(|(at, _)| at.elapsed() >= REDRAW);
@@ -90,7 +90,7 @@ fn show(
             && key.is_press()
         {
             let tunnels: Vec<_> = model.lines(&state).iter().map(|line| line.key()).collect();
-            if state.press(key, &tunnels, page) == Next::Quit {
+            if state.press(key, &tunnels, page) == AfterKey::Quit {
                 break;
             }
         }

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use convoy_gateway::snapshot::Snapshot;
 
-use super::picture::{Key, Picture, TunnelLine, bits};
-use super::state::{Sort, State};
-use crate::rates::{Interval, Ways};
+use super::picture::{OwnedTunnelKey, Picture, TopTunnel, bits};
+use super::state::{TopSort, TopState};
+use crate::rates::{RunInterval, Ways};
 
 /// Rates that are kept for the sparklines.
 const KEPT: usize = 300;
@@ -44,7 +44,7 @@ pub(super) struct Model {
     now: Option<Snapshot>,
     pub(super) picture: Picture,
     pub(super) total: History,
-    tunnels: HashMap<Key, History>,
+    tunnels: HashMap<OwnedTunnelKey, History>,
     pub(super) trouble: Option<Trouble>,
 }
 
@@ -86,12 +86,12 @@ impl Model {
     }
 
     /// The time over which rates are known.
-    pub(super) fn interval(&self) -> Option<Interval<'_>> {
+    pub(super) fn interval(&self) -> Option<RunInterval<'_>> {
         interval(self.before.as_ref(), self.now.as_ref())
     }
 
     /// A tunnel; one that has lost its number, or got one, is known by its name if that is enough.
-    pub(super) fn line(&self, tunnel: &Key) -> Option<&TunnelLine> {
+    pub(super) fn line(&self, tunnel: &OwnedTunnelKey) -> Option<&TopTunnel> {
         let lines = &self.picture.tunnels;
         lines.iter().find(|line| line.key() == *tunnel).or_else(|| {
             let mut same_name = lines.iter().filter(|line| line.row.tunnel == tunnel.0);
@@ -100,26 +100,26 @@ impl Model {
     }
 
     /// How a tunnel's rates went.
-    pub(super) fn history(&self, tunnel: &Key) -> Option<&History> {
+    pub(super) fn history(&self, tunnel: &OwnedTunnelKey) -> Option<&History> {
         self.tunnels.get(tunnel)
     }
 
     /// The tunnels that are selected by the filter, in the order of the state.
-    pub(super) fn lines(&self, state: &State) -> Vec<&TunnelLine> {
-        let has = |line: &&TunnelLine| {
+    pub(super) fn lines(&self, state: &TopState) -> Vec<&TopTunnel> {
+        let has = |line: &&TopTunnel| {
             let text = state.filter.to_lowercase();
             [&line.row.tunnel, &line.row.remote].iter().any(|field| field.to_lowercase().contains(&text))
         };
-        let mut lines: Vec<&TunnelLine> = self.picture.tunnels.iter().filter(has).collect();
-        let rate = |line: &TunnelLine| line.rates.unwrap_or_default();
+        let mut lines: Vec<&TopTunnel> = self.picture.tunnels.iter().filter(has).collect();
+        let rate = |line: &TopTunnel| line.rates.unwrap_or_default();
         lines.sort_by(|one, other| match state.sort {
-            Sort::Rate => other.bits().total_cmp(&one.bits()),
-            Sort::In => rate(other).inbound.bits.total_cmp(&rate(one).inbound.bits),
-            Sort::Out => rate(other).outbound.bits.total_cmp(&rate(one).outbound.bits),
-            Sort::Dropped => other.dropped.unwrap_or_default().total_cmp(&one.dropped.unwrap_or_default()),
-            Sort::Heard => heard_s(other).total_cmp(&heard_s(one)),
-            Sort::State => one.is_up().cmp(&other.is_up()),
-            Sort::Name => one.row.tunnel.cmp(&other.row.tunnel),
+            TopSort::Rate => other.bits().total_cmp(&one.bits()),
+            TopSort::In => rate(other).inbound.bits.total_cmp(&rate(one).inbound.bits),
+            TopSort::Out => rate(other).outbound.bits.total_cmp(&rate(one).outbound.bits),
+            TopSort::Dropped => other.dropped.unwrap_or_default().total_cmp(&one.dropped.unwrap_or_default()),
+            TopSort::Heard => heard_s(other).total_cmp(&heard_s(one)),
+            TopSort::State => one.is_up().cmp(&other.is_up()),
+            TopSort::Name => one.row.tunnel.cmp(&other.row.tunnel),
         });
         if state.is_reversed {
             lines.reverse();
@@ -129,12 +129,12 @@ impl Model {
 }
 
 /// Time since the last packet from the peer, in seconds.
-fn heard_s(line: &TunnelLine) -> f64 {
+fn heard_s(line: &TopTunnel) -> f64 {
     line.row.inbound.last_used_s.unwrap_or(f64::INFINITY)
 }
 
-fn interval<'a>(before: Option<&'a Snapshot>, now: Option<&'a Snapshot>) -> Option<Interval<'a>> {
-    Interval::between(before?, now?)
+fn interval<'a>(before: Option<&'a Snapshot>, now: Option<&'a Snapshot>) -> Option<RunInterval<'a>> {
+    RunInterval::between(before?, now?)
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
         Snapshot { started_s, uptime_s, sas, ..Snapshot::default() }
     }
 
-    fn names(model: &Model, state: &State) -> String {
+    fn names(model: &Model, state: &TopState) -> String {
         model.lines(state).iter().map(|line| line.row.tunnel.as_str()).collect()
     }
 
@@ -166,17 +166,17 @@ mod tests {
         let mut model = Model::default();
         model.take(Ok(snapshot(1.0, 1.0, 0)));
         model.take(Ok(snapshot(1.0, 2.0, 10)));
-        let state = |sort, is_reversed, filter: &str| State {
+        let state = |sort, is_reversed, filter: &str| TopState {
             sort,
             is_reversed,
             filter: filter.to_owned(),
-            ..State::default()
+            ..TopState::default()
         };
-        assert_eq!(names(&model, &State::default()), "Bac", "by rate");
-        assert_eq!(names(&model, &state(Sort::Out, true, "")), "caB");
-        assert_eq!(names(&model, &state(Sort::Name, false, "")), "Bac");
-        assert_eq!(names(&model, &state(Sort::Rate, false, "b")), "B");
-        assert_eq!(names(&model, &state(Sort::Rate, false, "0.2.1")), "c", "by the peer's address");
+        assert_eq!(names(&model, &TopState::default()), "Bac", "by rate");
+        assert_eq!(names(&model, &state(TopSort::Out, true, "")), "caB");
+        assert_eq!(names(&model, &state(TopSort::Name, false, "")), "Bac");
+        assert_eq!(names(&model, &state(TopSort::Rate, false, "b")), "B");
+        assert_eq!(names(&model, &state(TopSort::Rate, false, "0.2.1")), "c", "by the peer's address");
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use convoy_gateway::snapshot::{EngineRow, PeerRow, PeerState, SchedulerRow, Snapshot};
 
-use crate::rates::{Interval, Rate, Ways};
+use crate::rates::{RunInterval, TrafficRate, Ways};
 
 /// A tunnel's name and number.
-pub(super) type Key = (String, Option<u32>);
+pub(super) type OwnedTunnelKey = (String, Option<u32>);
 
 /// One tunnel.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TunnelLine {
+pub(super) struct TopTunnel {
     pub(super) row: PeerRow,
     /// Nothing before the second snapshot.
     pub(super) rates: Option<Ways>,
@@ -19,8 +19,8 @@ pub(super) struct TunnelLine {
     pub(super) dropped: Option<f64>,
 }
 
-impl TunnelLine {
-    pub(super) fn key(&self) -> Key {
+impl TopTunnel {
+    pub(super) fn key(&self) -> OwnedTunnelKey {
         (self.row.tunnel.clone(), self.row.tunnel_id)
     }
 
@@ -36,7 +36,7 @@ impl TunnelLine {
 
 /// One engine of one worker.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct EngineLine {
+pub(super) struct TopEngine {
     pub(super) name: String,
     pub(super) worker: u16,
     pub(super) is_model: bool,
@@ -66,7 +66,7 @@ pub(super) struct WindowLine {
 
 /// One reason of drops.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct DropLine {
+pub(super) struct TopDrop {
     pub(super) reason: String,
     pub(super) packets: u64,
     /// Nothing before the second snapshot.
@@ -77,15 +77,15 @@ pub(super) struct DropLine {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Picture {
     pub(super) total: Option<Ways>,
-    pub(super) tunnels: Vec<TunnelLine>,
-    pub(super) engines: Vec<EngineLine>,
+    pub(super) tunnels: Vec<TopTunnel>,
+    pub(super) engines: Vec<TopEngine>,
     pub(super) windows: Vec<WindowLine>,
-    pub(super) drops: Vec<DropLine>,
+    pub(super) drops: Vec<TopDrop>,
 }
 
 impl Picture {
     /// The latest of two snapshots, with what has changed since the first.
-    pub(super) fn of(now: &Snapshot, interval: Option<Interval<'_>>) -> Self {
+    pub(super) fn of(now: &Snapshot, interval: Option<RunInterval<'_>>) -> Self {
         Self {
             total: interval.map(|interval| interval.total()),
             tunnels: tunnels(now, interval),
@@ -101,12 +101,12 @@ impl Picture {
     }
 }
 
-fn tunnels(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<TunnelLine> {
+fn tunnels(now: &Snapshot, interval: Option<RunInterval<'_>>) -> Vec<TopTunnel> {
     let rates = interval.map(|interval| interval.of_tunnels());
     let dropped = |row: &PeerRow| -> u64 {
         [&row.outbound, &row.inbound].iter().flat_map(|way| way.drops.values()).sum()
     };
-    let before: HashMap<Key, u64> = interval.map_or_else(HashMap::new, |interval| {
+    let before: HashMap<OwnedTunnelKey, u64> = interval.map_or_else(HashMap::new, |interval| {
         let rows = interval.before().peers().into_iter();
         rows.map(|row| ((row.tunnel.clone(), row.tunnel_id), dropped(&row))).collect()
     });
@@ -115,13 +115,13 @@ fn tunnels(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<TunnelLine> {
         let now = dropped(&row);
         // One that was not there has no earlier count to compare with.
         let earlier = before.get(&(row.tunnel.clone(), row.tunnel_id)).copied().unwrap_or(now);
-        TunnelLine { dropped: interval.map(|interval| interval.per_second(now, earlier)), rates: ways, row }
+        TopTunnel { dropped: interval.map(|interval| interval.per_second(now, earlier)), rates: ways, row }
     };
     now.peers().into_iter().map(line).collect()
 }
 
 /// Those that are out of use first, then the busiest.
-fn engines(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<EngineLine> {
+fn engines(now: &Snapshot, interval: Option<RunInterval<'_>>) -> Vec<TopEngine> {
     let earlier = |row: &EngineRow| {
         let rows = &interval?.before().engines;
         rows.iter().find(|before| (&before.name, before.worker) == (&row.name, row.worker))
@@ -129,7 +129,7 @@ fn engines(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<EngineLine> {
     let line = |row: &EngineRow| {
         let before = earlier(row);
         let lately = before.map(|before| row.since(before)).unwrap_or_default();
-        EngineLine {
+        TopEngine {
             name: row.name.clone(),
             worker: row.worker,
             is_model: row.is_model,
@@ -142,15 +142,15 @@ fn engines(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<EngineLine> {
             times_ns: lately.predicted_ns.zip(lately.measured_ns),
         }
     };
-    let mut lines: Vec<EngineLine> = now.engines.iter().map(line).collect();
-    let rate = |line: &EngineLine| line.packets.unwrap_or_default();
+    let mut lines: Vec<TopEngine> = now.engines.iter().map(line).collect();
+    let rate = |line: &TopEngine| line.packets.unwrap_or_default();
     lines.sort_by(|one, other| {
         one.down.is_empty().cmp(&other.down.is_empty()).then(rate(other).total_cmp(&rate(one)))
     });
     lines
 }
 
-fn windows(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<WindowLine> {
+fn windows(now: &Snapshot, interval: Option<RunInterval<'_>>) -> Vec<WindowLine> {
     let passed = |row: &SchedulerRow| row.wait_ns.buckets.iter().map(|(_, count)| count).sum::<u64>();
     let line = |row: &SchedulerRow| {
         let rows = interval.map(|interval| &interval.before().schedulers);
@@ -169,14 +169,14 @@ fn windows(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<WindowLine> {
 }
 
 /// The reasons that occur most now first, then those that did most often.
-fn drops(now: &Snapshot, interval: Option<Interval<'_>>) -> Vec<DropLine> {
-    let line = |(reason, packets): (&String, &u64)| DropLine {
+fn drops(now: &Snapshot, interval: Option<RunInterval<'_>>) -> Vec<TopDrop> {
+    let line = |(reason, packets): (&String, &u64)| TopDrop {
         reason: reason.clone(),
         packets: *packets,
         rate: interval.map(|interval| interval.drops(reason)),
     };
-    let mut lines: Vec<DropLine> = now.drops.iter().map(line).collect();
-    let rate = |line: &DropLine| line.rate.unwrap_or_default();
+    let mut lines: Vec<TopDrop> = now.drops.iter().map(line).collect();
+    let rate = |line: &TopDrop| line.rate.unwrap_or_default();
     lines.sort_by(|one, other| rate(other).total_cmp(&rate(one)).then(other.packets.cmp(&one.packets)));
     lines
 }
@@ -186,7 +186,7 @@ fn mean(sum: f64, count: u64) -> Option<f64> {
 }
 
 /// Both directions of a rate as whole bits per second.
-pub(super) fn bits(rate: Rate) -> u64 {
+pub(super) fn bits(rate: TrafficRate) -> u64 {
     rate.bits as u64
 }
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn rates_and_means_are_of_the_time_between_two_snapshots() {
         let (before, now) = (snapshot(10.0, 1), snapshot(12.0, 2));
-        let picture = Picture::of(&now, Interval::between(&before, &now));
+        let picture = Picture::of(&now, RunInterval::between(&before, &now));
         let tunnel = &picture.tunnels[0];
         let ways = tunnel.rates.expect("two snapshots");
         assert_eq!((ways.outbound.packets, ways.inbound.bits), (50.0, 200_000.0));

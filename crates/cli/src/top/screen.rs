@@ -6,7 +6,7 @@ use ratatui::DefaultTerminal;
 
 use super::drawn::Drawn;
 use super::model::Model;
-use super::state::State;
+use super::state::TopState;
 use super::view;
 
 /// The whole terminal in raw mode. Dropping it gives the terminal back as it was; so does a panic
@@ -27,7 +27,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal's.
-    pub(super) fn draw(&mut self, model: &Model, state: &State) -> io::Result<Drawn> {
+    pub(super) fn draw(&mut self, model: &Model, state: &TopState) -> io::Result<Drawn> {
         let mut drawn = Drawn::default();
         self.0.draw(|frame| drawn = view::draw(frame, model, state))?;
         Ok(drawn)

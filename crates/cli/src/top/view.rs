@@ -14,12 +14,12 @@ use ratatui::widgets::{Paragraph, RenderDirection, Sparkline};
 use super::details;
 use super::drawn::Drawn;
 use super::model::{History, Model};
-use super::picture::{DropLine, EngineLine, TunnelLine, WindowLine};
-use super::state::{Page, State};
-use crate::rates::{Rate, Ways};
+use super::picture::{TopDrop, TopEngine, TopTunnel, WindowLine};
+use super::state::{TopPage, TopState};
+use crate::rates::{TrafficRate, Ways};
 use crate::show::units::{short, time};
 use crate::table::{folded, shortened};
-use table::Kind::{Name, Number, Word};
+use table::ColumnContent::{Name, Number, Word};
 use table::draw_table;
 
 /// Width of the numbers before a sparkline.
@@ -30,7 +30,7 @@ const WIDE: u16 = 120;
 const LOW: u16 = 14;
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> Drawn {
+pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, state: &TopState) -> Drawn {
     let rows = [Constraint::Length(1), Constraint::Length(2), Constraint::Min(0), Constraint::Length(1)];
     let [title, rates, page, keys] = Layout::vertical(rows).areas(frame.area());
     draw_title(frame, title, model);
@@ -40,18 +40,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> Drawn
         return Drawn::default();
     }
     match &state.page {
-        Page::Help => {
+        TopPage::Help => {
             draw_rates(frame, rates, model.picture.total, Some(&model.total));
             frame.render_widget(Paragraph::new(HELP), page);
             Drawn::default()
         }
-        Page::Tunnel(tunnel, line) => {
+        TopPage::Tunnel(tunnel, line) => {
             let found = model.line(tunnel);
             let history = found.and_then(|line| model.history(&line.key()));
             draw_rates(frame, rates, found.and_then(|line| line.rates), history);
             details::draw(frame, page, model, tunnel, *line)
         }
-        Page::Overview => {
+        TopPage::Overview => {
             draw_rates(frame, rates, model.picture.total, Some(&model.total));
             draw_overview(frame, page, model, state)
         }
@@ -118,7 +118,7 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, ways: Option<Ways>, history: Op
     for (area, (label, rate, past)) in [(inbound, inward), (outbound, outward)] {
         let [numbers, line] =
             Layout::horizontal([Constraint::Length(NUMBERS), Constraint::Min(0)]).areas(area);
-        let shown = |of: fn(Rate) -> f64| rate.map_or_else(|| "-".to_owned(), |rate| short(of(rate)));
+        let shown = |of: fn(TrafficRate) -> f64| rate.map_or_else(|| "-".to_owned(), |rate| short(of(rate)));
         let peak = past.iter().max().map_or_else(|| "-".to_owned(), |most| short(*most as f64));
         let (bits, packets) = (shown(|rate| rate.bits), shown(|rate| rate.packets));
         let text = format!("{label:3} {bits:>6} bit/s  {packets:>6} packets/s  peak {peak:>6}");
@@ -129,7 +129,7 @@ fn draw_rates(frame: &mut Frame<'_>, area: Rect, ways: Option<Ways>, history: Op
     }
 }
 
-fn draw_overview(frame: &mut Frame<'_>, area: Rect, model: &Model, state: &State) -> Drawn {
+fn draw_overview(frame: &mut Frame<'_>, area: Rect, model: &Model, state: &TopState) -> Drawn {
     let picture = &model.picture;
     let part = |lines: usize| {
         if area.height < LOW { 0 } else { (lines as u16).clamp(1, (area.height / 5).max(2)) + 1 }
@@ -149,10 +149,10 @@ fn draw_overview(frame: &mut Frame<'_>, area: Rect, model: &Model, state: &State
     Drawn { lines: tunnels.height.saturating_sub(1).into(), last_line: 0 }
 }
 
-fn draw_tunnels(frame: &mut Frame<'_>, area: Rect, lines: &[&TunnelLine], state: &State) {
+fn draw_tunnels(frame: &mut Frame<'_>, area: Rect, lines: &[&TopTunnel], state: &TopState) {
     let is_wide = area.width >= WIDE;
     let of = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), short);
-    let row = |line: &&TunnelLine| {
+    let row = |line: &&TopTunnel| {
         let rate = |of: fn(Ways) -> f64| line.rates.map(of);
         let mut cells =
             vec![line.row.tunnel.clone(), line.row.remote.clone(), line.row.state.name().to_owned()];
@@ -183,14 +183,14 @@ fn draw_tunnels(frame: &mut Frame<'_>, area: Rect, lines: &[&TunnelLine], state:
 }
 
 /// Time since the last packet from a peer.
-fn heard(line: &TunnelLine) -> String {
+fn heard(line: &TopTunnel) -> String {
     crate::show::last(&line.row.inbound)
 }
 
-fn draw_engines(frame: &mut Frame<'_>, area: Rect, lines: &[EngineLine]) {
+fn draw_engines(frame: &mut Frame<'_>, area: Rect, lines: &[TopEngine]) {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let us = |ns: f64| format!("{:.1}", ns / 1000.0);
-    let row = |line: &EngineLine| {
+    let row = |line: &TopEngine| {
         let state = match (line.down.is_empty(), line.is_model) {
             (true, false) => "up",
             (true, true) => "up, model",
@@ -252,8 +252,8 @@ fn draw_windows(frame: &mut Frame<'_>, area: Rect, lines: &[WindowLine]) {
     draw_table(frame, area, &columns, lines.iter().map(row).collect(), None, &|_| Style::new());
 }
 
-fn draw_drops(frame: &mut Frame<'_>, area: Rect, lines: &[DropLine]) {
-    let row = |line: &DropLine| {
+fn draw_drops(frame: &mut Frame<'_>, area: Rect, lines: &[TopDrop]) {
+    let row = |line: &TopDrop| {
         vec![line.reason.clone(), line.rate.map_or_else(|| "-".to_owned(), short), short(line.packets as f64)]
     };
     let columns = [("DROPPED", Name, 7), ("pkt/s", Number, 6), ("in all", Number, 6)];
@@ -265,10 +265,10 @@ fn draw_drops(frame: &mut Frame<'_>, area: Rect, lines: &[DropLine]) {
 }
 
 /// The last line: the filter, the order, and the most important keys.
-fn footer(model: &Model, state: &State, width: u16) -> Line<'static> {
+fn footer(model: &Model, state: &TopState, width: u16) -> Line<'static> {
     let text = match (&state.page, state.is_typing) {
         (_, true) => format!("filter: {}_   Enter keeps it, Esc ends it", state.filter),
-        (Page::Overview, false) => {
+        (TopPage::Overview, false) => {
             let order = if state.is_reversed { " reversed" } else { "" };
             let filter = match state.filter.as_str() {
                 "" => String::new(),
@@ -276,8 +276,8 @@ fn footer(model: &Model, state: &State, width: u16) -> Line<'static> {
             };
             format!("by {}{order}{filter}  s sort  / filter  Enter open  ? help  q quit", state.sort.name())
         }
-        (Page::Tunnel(..), false) => "Up, Down scroll  Esc close  ? help  q quit".to_owned(),
-        (Page::Help, false) => "Esc close  q quit".to_owned(),
+        (TopPage::Tunnel(..), false) => "Up, Down scroll  Esc close  ? help  q quit".to_owned(),
+        (TopPage::Help, false) => "Esc close  q quit".to_owned(),
     };
     Line::from(text.chars().take(width.into()).collect::<String>()).dim()
 }

@@ -49,7 +49,7 @@ async fn client(endpoint: &str, config: &StoreConfig) -> Result<Client, String> 
 }
 
 /// A connection to a member that knows a leader.
-pub(super) struct Connection {
+pub(super) struct EtcdConnection {
     pub(super) client: Client,
     /// The store's revision as far as the member knows it.
     pub(super) revision: u64,
@@ -60,7 +60,7 @@ pub(super) struct Connection {
 }
 
 /// Connects to a member that knows a leader.
-pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<Connection, String> {
+pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<EtcdConnection, String> {
     let mut client = client(endpoint, config).await?;
     let status = match timeout(config.request_timeout, client.status()).await {
         Ok(Ok(status)) => status,
@@ -73,7 +73,7 @@ pub(super) async fn connect(endpoint: &str, config: &StoreConfig) -> Result<Conn
     let header = status.header().ok_or("an answer without a header")?;
     let revision = u64::try_from(header.revision()).unwrap_or(0);
     let (store, version) = (header.cluster_id(), status.version().to_owned());
-    Ok(Connection { client, revision, store, version })
+    Ok(EtcdConnection { client, revision, store, version })
 }
 
 /// With TLS 1.3 a member looks at the client's certificate when the client is done with its part,

@@ -4,27 +4,27 @@ use convoy_cluster::{Answer, LeaseId};
 use etcd_client::{LeaseKeepAliveStream, LeaseKeeper};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::outcome::Failure;
-use super::session::{Outcome, Shared};
+use super::outcome::CallFailure;
+use super::session::{PendingCall, Shared};
 
-pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> Outcome {
+pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> PendingCall {
     let mut client = shared.client.clone();
     let answer = match shared.within("a grant", client.lease_grant(i64::from(ttl_s), None)).await {
         Ok(granted) => Answer::Granted { lease: granted.id(), ttl_s: seconds(granted.ttl()) },
         // A lease whose number is lost ends without having meant anything.
-        Err(Failure::Refused(reason) | Failure::NoLease(reason) | Failure::NoSpace(reason)) => {
+        Err(CallFailure::Refused(reason) | CallFailure::NoLease(reason) | CallFailure::NoSpace(reason)) => {
             Answer::Refused { reason }
         }
-        Err(Failure::Unknown(reason)) => return Err(reason),
+        Err(CallFailure::Unknown(reason)) => return Err(reason),
     };
     shared.answer(id, answer)
 }
 
-pub(super) async fn revoke<Id>(shared: Shared<Id>, id: Id, lease: LeaseId) -> Outcome {
+pub(super) async fn revoke<Id>(shared: Shared<Id>, id: Id, lease: LeaseId) -> PendingCall {
     let mut client = shared.client.clone();
     let answer = match shared.within("a revocation", client.lease_revoke(lease)).await {
-        Ok(_) | Err(Failure::NoLease(_)) => Answer::Revoked,
-        Err(Failure::Refused(reason)) => Answer::Refused { reason },
+        Ok(_) | Err(CallFailure::NoLease(_)) => Answer::Revoked,
+        Err(CallFailure::Refused(reason)) => Answer::Refused { reason },
         Err(failure) => return Err(failure.reason()),
     };
     shared.answer(id, answer)
@@ -36,10 +36,10 @@ pub(super) async fn keep_alive<Id>(
     shared: Shared<Id>,
     lease: LeaseId,
     mut asked: UnboundedReceiver<Id>,
-) -> Outcome {
+) -> PendingCall {
     let mut stream = None;
     while let Some(id) = asked.recv().await {
-        let ttl_s = renew(&shared, lease, &mut stream).await.map_err(Failure::reason)?;
+        let ttl_s = renew(&shared, lease, &mut stream).await.map_err(CallFailure::reason)?;
         shared.answer(id, Answer::KeptAlive { ttl_s })?;
         if ttl_s == 0 {
             // The lease's number is never used again, so that this holds for the others as well.
@@ -52,17 +52,21 @@ pub(super) async fn keep_alive<Id>(
     Ok(())
 }
 
-type Stream = (LeaseKeeper, LeaseKeepAliveStream);
+type LeaseStream = (LeaseKeeper, LeaseKeepAliveStream);
 
 /// Renews a lease, and returns its time to live from a moment after this was called.
-async fn renew<Id>(shared: &Shared<Id>, lease: LeaseId, stream: &mut Option<Stream>) -> Result<u32, Failure> {
+async fn renew<Id>(
+    shared: &Shared<Id>,
+    lease: LeaseId,
+    stream: &mut Option<LeaseStream>,
+) -> Result<u32, CallFailure> {
     let what = "keeping a lease alive";
     if stream.is_none() {
         let mut client = shared.client.clone();
         // The library renews the lease to begin the stream, and does not tell its time to live.
         match shared.within(what, client.lease_keep_alive(lease)).await {
             Ok(begun) => *stream = Some(begun),
-            Err(Failure::NoLease(_)) => return Ok(0),
+            Err(CallFailure::NoLease(_)) => return Ok(0),
             Err(failure) => return Err(failure),
         }
     }
@@ -73,7 +77,7 @@ async fn renew<Id>(shared: &Shared<Id>, lease: LeaseId, stream: &mut Option<Stre
     };
     match shared.within(what, asking).await? {
         Some(answer) => Ok(seconds(answer.ttl())),
-        None => Err(Failure::Unknown("the stream that kept a lease alive has ended".into())),
+        None => Err(CallFailure::Unknown("the stream that kept a lease alive has ended".into())),
     }
 }
 

@@ -29,7 +29,7 @@ use tonic::Code;
 
 /// What is known of a call that failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// It was not executed and never will be.
     Refused(String),
     /// It was not executed, as the lease does not exist.
@@ -40,7 +40,7 @@ pub(super) enum Failure {
     Unknown(String),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CallFailure {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::GRpcStatus(status) => status,
@@ -68,7 +68,7 @@ impl From<Error> for Failure {
     }
 }
 
-impl Failure {
+impl CallFailure {
     /// The reason alone.
     pub(super) fn reason(self) -> String {
         match self {
@@ -103,18 +103,18 @@ mod tests {
 
     use super::*;
 
-    fn failure(code: Code, message: &str) -> Failure {
+    fn failure(code: Code, message: &str) -> CallFailure {
         Error::GRpcStatus(Status::new(code, message)).into()
     }
 
     #[test]
     fn only_what_etcd_itself_refuses_is_refused() {
         let refused = failure(Code::InvalidArgument, "etcdserver: request is too large");
-        assert_eq!(refused, Failure::Refused("request is too large".into()));
+        assert_eq!(refused, CallFailure::Refused("request is too large".into()));
         let denied = failure(Code::PermissionDenied, "etcdserver: permission denied");
-        assert_eq!(denied, Failure::Refused("permission denied".into()));
+        assert_eq!(denied, CallFailure::Refused("permission denied".into()));
         let gone = failure(Code::NotFound, "etcdserver: requested lease not found");
-        assert_eq!(gone, Failure::NoLease("requested lease not found".into()));
+        assert_eq!(gone, CallFailure::NoLease("requested lease not found".into()));
         for (code, message) in [
             (Code::Unavailable, "etcdserver: no leader"),
             (Code::Unavailable, "etcdserver: leader changed"),
@@ -128,15 +128,15 @@ mod tests {
             (Code::PermissionDenied, "a proxy's"),
         ] {
             let unknown = failure(code, message);
-            assert!(matches!(unknown, Failure::Unknown(_)), "{code:?} {message}: {unknown:?}");
+            assert!(matches!(unknown, CallFailure::Unknown(_)), "{code:?} {message}: {unknown:?}");
         }
     }
 
     #[test]
     fn no_space_is_no_refusal() {
         let full = failure(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded");
-        assert_eq!(full, Failure::NoSpace("mvcc: database space exceeded".into()));
+        assert_eq!(full, CallFailure::NoSpace("mvcc: database space exceeded".into()));
         let busy = failure(Code::ResourceExhausted, "etcdserver: too many requests");
-        assert_eq!(busy, Failure::Refused("too many requests".into()));
+        assert_eq!(busy, CallFailure::Refused("too many requests".into()));
     }
 }

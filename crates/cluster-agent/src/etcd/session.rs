@@ -11,8 +11,8 @@ use etcd_client::{Client, ResponseHeader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::connection::Connection;
-use super::outcome::Failure;
+use super::connection::EtcdConnection;
+use super::outcome::CallFailure;
 use super::{StoreConfig, StoreEvent, connection, lease, transaction, watch};
 
 /// The pause after the first failure; each further one in a row doubles it.
@@ -36,14 +36,14 @@ pub(super) struct Shared<Id> {
 }
 
 /// A call that is under way: it ends with its answer, or with why the session must end.
-pub(super) type Outcome = Result<(), String>;
+pub(super) type PendingCall = Result<(), String>;
 
 impl<Id> Shared<Id> {
-    pub(super) fn report(&self, event: StoreEvent<Id>) -> Outcome {
+    pub(super) fn report(&self, event: StoreEvent<Id>) -> PendingCall {
         self.events.send(event).map_err(|_| GONE.to_owned())
     }
 
-    pub(super) fn answer(&self, id: Id, answer: Answer) -> Outcome {
+    pub(super) fn answer(&self, id: Id, answer: Answer) -> PendingCall {
         self.is_useful.store(true, Ordering::Relaxed);
         self.report(StoreEvent::Answered(id, answer))
     }
@@ -53,10 +53,12 @@ impl<Id> Shared<Id> {
         &self,
         what: &str,
         answer: impl Future<Output = Result<T, etcd_client::Error>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CallFailure> {
         match tokio::time::timeout(self.request_timeout, answer).await {
             Ok(answer) => Ok(answer?),
-            Err(_) => Err(Failure::Unknown(format!("no answer to {what} within {:?}", self.request_timeout))),
+            Err(_) => {
+                Err(CallFailure::Unknown(format!("no answer to {what} within {:?}", self.request_timeout)))
+            }
         }
     }
 
@@ -85,7 +87,7 @@ pub(super) async fn run<Id: Copy + Send + 'static>(
         let connecting = connection::connect(endpoint, config);
         let Some(connected) = refuse_until(connecting, &mut asked, events).await else { return };
         let reason = match connected {
-            Ok(Connection { client, revision, store, version }) => {
+            Ok(EtcdConnection { client, revision, store, version }) => {
                 failures.clear();
                 let shared = Shared {
                     client,
@@ -138,11 +140,11 @@ async fn refuse_until<Id, T>(
 }
 
 /// The calls of a session.
-struct Session<'a, Id> {
+struct EtcdSession<'a, Id> {
     shared: &'a Shared<Id>,
     /// Those under way, streams included. What is dropped with it reports nothing more, as all
     /// tasks run on this thread.
-    tasks: JoinSet<Outcome>,
+    tasks: JoinSet<PendingCall>,
     leases: HashMap<LeaseId, UnboundedSender<Id>>,
     watches: HashMap<String, AbortHandle>,
 }
@@ -154,7 +156,7 @@ async fn serve<Id: Copy + Send + 'static>(
     asked: &mut UnboundedReceiver<(Id, Call)>,
 ) -> Option<String> {
     let (tasks, leases, watches) = (JoinSet::new(), HashMap::new(), HashMap::new());
-    let mut session = Session { shared, tasks, leases, watches };
+    let mut session = EtcdSession { shared, tasks, leases, watches };
     shared.report(begun).ok()?;
     loop {
         tokio::select! {
@@ -173,7 +175,7 @@ async fn serve<Id: Copy + Send + 'static>(
     }
 }
 
-impl<Id: Copy + Send + 'static> Session<'_, Id> {
+impl<Id: Copy + Send + 'static> EtcdSession<'_, Id> {
     fn begin(&mut self, id: Id, call: Call) {
         let shared = self.shared.clone();
         match call {

@@ -3,8 +3,8 @@
 use convoy_cluster::{Answer, Guard, KeyValue, LeaseId, Revision};
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
-use super::outcome::Failure;
-use super::session::{Outcome, Shared};
+use super::outcome::CallFailure;
+use super::session::{PendingCall, Shared};
 
 /// The longest answer, in bytes. 100,000 records of 500 bytes are 60 MB; etcd has no limit.
 const LONGEST_ANSWER: usize = 256 << 20;
@@ -16,21 +16,21 @@ pub(super) async fn transact<Id>(
     deletes: Vec<String>,
     puts: Vec<(String, Vec<u8>, Option<LeaseId>)>,
     read: Option<String>,
-) -> Outcome {
+) -> PendingCall {
     let before = shared.revision();
     let witness = puts.first().map(|(key, ..)| key.clone());
     let transaction = transaction(guard, deletes, puts, read);
     let mut client = shared.client.kv_client().max_decoding_message_size(LONGEST_ANSWER);
     let answer = match shared.within("a transaction", client.txn(transaction)).await {
         Ok(done) => answer(&shared, &done)?,
-        Err(Failure::NoSpace(reason)) => {
+        Err(CallFailure::NoSpace(reason)) => {
             if !is_unchanged(&shared, before, witness).await {
                 return Err(reason);
             }
             Answer::Refused { reason }
         }
-        Err(Failure::Refused(reason) | Failure::NoLease(reason)) => Answer::Refused { reason },
-        Err(Failure::Unknown(reason)) => return Err(reason),
+        Err(CallFailure::Refused(reason) | CallFailure::NoLease(reason)) => Answer::Refused { reason },
+        Err(CallFailure::Unknown(reason)) => return Err(reason),
     };
     shared.answer(id, answer)
 }

@@ -4,15 +4,15 @@ use convoy_cluster::{Answer, Change, Revision};
 use etcd_client::{Event, EventType, WatchOptions, WatchResponse};
 
 use super::StoreEvent;
-use super::outcome::Failure;
-use super::session::{Outcome, Shared};
+use super::outcome::CallFailure;
+use super::session::{PendingCall, Shared};
 use super::transaction::{key_value, revision};
 
 /// The longest message, in bytes. It has all changes of up to 1000 revisions.
 const LONGEST_MESSAGE: usize = 256 << 20;
 
 /// Reports changes until the session ends.
-pub(super) async fn watch<Id>(shared: Shared<Id>, id: Id, prefix: String, from: Revision) -> Outcome {
+pub(super) async fn watch<Id>(shared: Shared<Id>, id: Id, prefix: String, from: Revision) -> PendingCall {
     // etcd takes 0 for "from now on".
     let from = i64::try_from(from.max(1)).unwrap_or(i64::MAX);
     let options = WatchOptions::new().with_prefix().with_start_revision(from);
@@ -24,7 +24,7 @@ pub(super) async fn watch<Id>(shared: Shared<Id>, id: Id, prefix: String, from: 
     };
     let (mut stream, first) = match shared.within("a watch", beginning).await {
         Ok(begun) => begun,
-        Err(Failure::Refused(reason)) => return shared.answer(id, Answer::Refused { reason }),
+        Err(CallFailure::Refused(reason)) => return shared.answer(id, Answer::Refused { reason }),
         Err(failure) => return Err(failure.reason()),
     };
     let first = first.ok_or("a watch has ended before it began")?;
@@ -33,13 +33,13 @@ pub(super) async fn watch<Id>(shared: Shared<Id>, id: Id, prefix: String, from: 
     }
     shared.answer(id, Answer::Watching)?;
     report(&shared, &first)?;
-    while let Some(response) = stream.message().await.map_err(|error| Failure::from(error).reason())? {
+    while let Some(response) = stream.message().await.map_err(|error| CallFailure::from(error).reason())? {
         report(&shared, &response)?;
     }
     Err("a watch has ended".into())
 }
 
-fn report<Id>(shared: &Shared<Id>, response: &WatchResponse) -> Outcome {
+fn report<Id>(shared: &Shared<Id>, response: &WatchResponse) -> PendingCall {
     shared.note(response.header());
     if response.compact_revision() > 0 {
         let kept = response.compact_revision();

@@ -7,16 +7,18 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use zeroize::Zeroizing;
 
-use self::proposals::Suite;
-use super::findings::{Entry, Finding, Place};
-use super::gateway::{Connection, Gateway, Interface, Keys, Number, Secret};
-use super::source::Source;
+use self::proposals::ProposalSuite;
+use super::findings::{FileLine, Finding, ImportEntry};
+use super::gateway::{
+    ImportedConnection, ImportedGateway, ImportedInterface, ImportedSecret, Number, SwanctlKeys,
+};
+use super::source::ImportSource;
 
 /// One of the tunnels: its lines under the headings that tell equal keys apart.
-struct Tunnel {
+struct AwsTunnel {
     number: u32,
-    place: Place,
-    entries: Vec<(Heading, Entry)>,
+    place: FileLine,
+    entries: Vec<(Heading, ImportEntry)>,
 }
 
 /// The headings whose keys are the same.
@@ -42,13 +44,14 @@ const HEADINGS: [(&str, Heading); 7] = [
     ("tunnel interface configuration", Heading::Other),
 ];
 
-impl Tunnel {
-    fn entry(&self, heading: Heading, key: &str) -> Option<&Entry> {
-        let is_it = |(of, entry): &&(Heading, Entry)| *of == heading && entry.key.eq_ignore_ascii_case(key);
+impl AwsTunnel {
+    fn entry(&self, heading: Heading, key: &str) -> Option<&ImportEntry> {
+        let is_it =
+            |(of, entry): &&(Heading, ImportEntry)| *of == heading && entry.key.eq_ignore_ascii_case(key);
         self.entries.iter().find(is_it).map(|(_, entry)| entry)
     }
 
-    fn needed(&self, heading: Heading, key: &str) -> Result<&Entry, Finding> {
+    fn needed(&self, heading: Heading, key: &str) -> Result<&ImportEntry, Finding> {
         self.entry(heading, key).ok_or_else(|| {
             let what = format!(
                 "IPSec Tunnel #{} has no line \"- {key} : …\"; download the text for the vendor \"Generic\" again",
@@ -83,21 +86,21 @@ impl Tunnel {
 ///
 /// # Errors
 /// What is missing or wrong in the text, with its line.
-pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, Finding> {
+pub(super) fn read(source: &ImportSource, left: &mut Vec<Finding>) -> Result<ImportedGateway, Finding> {
     let tunnels = tunnels(source);
     if tunnels.is_empty() {
         let what = "no line \"IPSec Tunnel #1\" is in it; download the text for the vendor \"Generic\"";
         return Err(source.place(0).finding("", what));
     }
-    let mut gateway = Gateway::default();
+    let mut gateway = ImportedGateway::default();
     for tunnel in &tunnels {
         add(tunnel, &mut gateway, left)?;
     }
     Ok(gateway)
 }
 
-fn tunnels(source: &Source) -> Vec<Tunnel> {
-    let mut tunnels: Vec<Tunnel> = Vec::new();
+fn tunnels(source: &ImportSource) -> Vec<AwsTunnel> {
+    let mut tunnels: Vec<AwsTunnel> = Vec::new();
     let mut heading = Heading::Other;
     for (at, line) in source.text.lines().enumerate() {
         let place = source.place(at + 1);
@@ -105,12 +108,12 @@ fn tunnels(source: &Source) -> Vec<Tunnel> {
         if lower.starts_with("ipsec tunnel #") {
             // Counted, so that no two have the same number, whatever the text says.
             let number = u32::try_from(tunnels.len() + 1).unwrap_or(u32::MAX);
-            tunnels.push(Tunnel { number, place, entries: Vec::new() });
+            tunnels.push(AwsTunnel { number, place, entries: Vec::new() });
             heading = Heading::Other;
         } else if let (Some(item), Some(tunnel)) = (text.strip_prefix("- "), tunnels.last_mut()) {
             if let Some((key, value)) = item.split_once(':') {
                 let key = key.split_whitespace().collect::<Vec<_>>().join(" ");
-                tunnel.entries.push((heading, Entry { place, key, value: value.trim().to_owned() }));
+                tunnel.entries.push((heading, ImportEntry { place, key, value: value.trim().to_owned() }));
             }
         } else if let Some((_, found)) = HEADINGS.iter().find(|(words, _)| is_heading(&lower, words)) {
             heading = *found;
@@ -126,7 +129,7 @@ fn is_heading(line: &str, words: &str) -> bool {
     unnumbered.starts_with(words)
 }
 
-fn add(tunnel: &Tunnel, gateway: &mut Gateway, left: &mut Vec<Finding>) -> Result<(), Finding> {
+fn add(tunnel: &AwsTunnel, gateway: &mut ImportedGateway, left: &mut Vec<Finding>) -> Result<(), Finding> {
     let name = format!("aws-{}", tunnel.number);
     let (own, cloud) = ("Customer Gateway", "Virtual Private Gateway");
     let outside: IpAddr = tunnel.read(Heading::Outside, own, "an address, such as 203.0.113.1")?;
@@ -136,7 +139,7 @@ fn add(tunnel: &Tunnel, gateway: &mut Gateway, left: &mut Vec<Finding>) -> Resul
     gateway.add_outside(outside);
     let mss = tunnel.number("TCP MSS Adjustment", 88)?.map(|mss| mss.value);
     gateway.mss_clamp = mss.into_iter().chain(gateway.mss_clamp).min();
-    gateway.interfaces.push(Interface {
+    gateway.interfaces.push(ImportedInterface {
         name: name.clone(),
         if_id: tunnel.number,
         addresses: vec![inside],
@@ -145,25 +148,29 @@ fn add(tunnel: &Tunnel, gateway: &mut Gateway, left: &mut Vec<Finding>) -> Resul
     gateway.add_native(outside);
     let key = tunnel.needed(Heading::Ike, "Pre-Shared Key")?;
     report(tunnel, &name, left);
-    let end = |address: IpAddr| -> Keys { vec![("auth", "psk".to_owned()), ("id", address.to_string())] };
-    gateway.connections.push(Connection {
+    let end =
+        |address: IpAddr| -> SwanctlKeys { vec![("auth", "psk".to_owned()), ("id", address.to_string())] };
+    gateway.connections.push(ImportedConnection {
         keys: keys(tunnel, outside, peer, left),
         local: end(outside),
         remote: end(peer),
         child: ("net".to_owned(), child(tunnel, left)),
-        secret: Secret::Known(vec![outside.to_string(), peer.to_string()], Zeroizing::new(key.value.clone())),
+        secret: ImportedSecret::Known(
+            vec![outside.to_string(), peer.to_string()],
+            Zeroizing::new(key.value.clone()),
+        ),
         name,
     });
     Ok(())
 }
 
-fn keys(tunnel: &Tunnel, outside: IpAddr, peer: IpAddr, left: &mut Vec<Finding>) -> Keys {
+fn keys(tunnel: &AwsTunnel, outside: IpAddr, peer: IpAddr, left: &mut Vec<Finding>) -> SwanctlKeys {
     let mut keys = vec![
         ("version", "2".to_owned()),
         ("local_addrs", outside.to_string()),
         ("remote_addrs", peer.to_string()),
     ];
-    let suite = Suite {
+    let suite = ProposalSuite {
         is_ike: true,
         place: &tunnel.place,
         encryption: tunnel.entry(Heading::Ike, "Encryption Algorithm"),
@@ -176,8 +183,8 @@ fn keys(tunnel: &Tunnel, outside: IpAddr, peer: IpAddr, left: &mut Vec<Finding>)
     keys
 }
 
-fn child(tunnel: &Tunnel, left: &mut Vec<Finding>) -> Keys {
-    let suite = Suite {
+fn child(tunnel: &AwsTunnel, left: &mut Vec<Finding>) -> SwanctlKeys {
+    let suite = ProposalSuite {
         is_ike: false,
         place: &tunnel.place,
         encryption: tunnel.entry(Heading::Esp, "Encryption Algorithm"),
@@ -200,7 +207,7 @@ fn child(tunnel: &Tunnel, left: &mut Vec<Finding>) -> Keys {
 }
 
 /// What the operator still has to do.
-fn report(tunnel: &Tunnel, name: &str, left: &mut Vec<Finding>) {
+fn report(tunnel: &AwsTunnel, name: &str, left: &mut Vec<Finding>) {
     if let Some(version) =
         tunnel.entry(Heading::Ike, "IKE version").filter(|entry| entry.value.contains("IKEv1"))
     {

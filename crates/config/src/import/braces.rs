@@ -4,8 +4,8 @@
 mod scan;
 
 use self::scan::Scan;
-use super::findings::{Entry, Finding, Place};
-use super::source::Source;
+use super::findings::{FileLine, Finding, ImportEntry};
+use super::source::ImportSource;
 
 /// The deepest section, and the most references that lead to each other.
 const DEEPEST: usize = 32;
@@ -14,21 +14,21 @@ const MOST_SECTIONS: usize = 10_000;
 
 /// A section, with what it refers to until that is [`resolved`].
 #[derive(Clone, Debug)]
-pub(super) struct Section {
+pub(super) struct BraceSection {
     pub(super) name: String,
-    pub(super) place: Place,
-    bases: Vec<Entry>,
-    keys: Vec<Entry>,
-    pub(super) sections: Vec<Section>,
+    pub(super) place: FileLine,
+    bases: Vec<ImportEntry>,
+    keys: Vec<ImportEntry>,
+    pub(super) sections: Vec<BraceSection>,
 }
 
-impl Section {
-    fn new(name: String, place: Place) -> Self {
+impl BraceSection {
+    fn new(name: String, place: FileLine) -> Self {
         Self { name, place, bases: Vec::new(), keys: Vec::new(), sections: Vec::new() }
     }
 
     /// A key's entry, unless it is empty.
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, key: &str) -> Option<&ImportEntry> {
         self.keys.iter().find(|entry| entry.key == key && !entry.value.is_empty())
     }
 
@@ -38,7 +38,7 @@ impl Section {
     }
 
     /// The last value of a key holds.
-    fn set(&mut self, entry: Entry) {
+    fn set(&mut self, entry: ImportEntry) {
         match self.keys.iter_mut().find(|known| known.key == entry.key) {
             Some(known) => *known = entry,
             None => self.keys.push(entry),
@@ -69,14 +69,14 @@ impl Section {
 ///
 /// # Errors
 /// What is not in this form, with its place.
-pub(super) fn read(source: &Source) -> Result<Section, Finding> {
-    let whole = parse(source, Section::new(String::new(), source.place(0)))?;
+pub(super) fn read(source: &ImportSource) -> Result<BraceSection, Finding> {
+    let whole = parse(source, BraceSection::new(String::new(), source.place(0)))?;
     let mut left = MOST_SECTIONS;
     resolved(&whole, &whole, &mut left, 0)
 }
 
 /// Adds what a file says to a section.
-fn parse(source: &Source, target: Section) -> Result<Section, Finding> {
+fn parse(source: &ImportSource, target: BraceSection) -> Result<BraceSection, Finding> {
     let mut scan = Scan::new(source);
     let mut open = vec![target];
     while let Some(next) = scan.next_of_interest() {
@@ -103,7 +103,11 @@ fn parse(source: &Source, target: Section) -> Result<Section, Finding> {
 }
 
 /// A key with its value, the head of a section, or an `include`.
-fn statement(source: &Source, scan: &mut Scan<'_>, open: &mut Vec<Section>) -> Result<(), Finding> {
+fn statement(
+    source: &ImportSource,
+    scan: &mut Scan<'_>,
+    open: &mut Vec<BraceSection>,
+) -> Result<(), Finding> {
     let place = scan.place();
     let name = scan.word();
     if name.is_empty() {
@@ -117,13 +121,13 @@ fn statement(source: &Source, scan: &mut Scan<'_>, open: &mut Vec<Section>) -> R
         Some('=') => {
             scan.skip();
             let value = scan.value()?;
-            current.set(Entry { place, key: name, value });
+            current.set(ImportEntry { place, key: name, value });
         }
         Some('{' | ':') if is_deepest => {
             return Err(place.finding(name, format!("sections are at most {DEEPEST} deep")));
         }
         Some('{' | ':') => {
-            let mut section = Section::new(name, place);
+            let mut section = BraceSection::new(name, place);
             section.bases = scan.references()?;
             open.push(section);
         }
@@ -141,13 +145,18 @@ fn statement(source: &Source, scan: &mut Scan<'_>, open: &mut Vec<Section>) -> R
 }
 
 /// A section with what those have to which it refers.
-fn resolved(whole: &Section, section: &Section, left: &mut usize, depth: usize) -> Result<Section, Finding> {
+fn resolved(
+    whole: &BraceSection,
+    section: &BraceSection,
+    left: &mut usize,
+    depth: usize,
+) -> Result<BraceSection, Finding> {
     if *left == 0 || depth > DEEPEST {
         let what = "its references lead to too many sections or in a circle; remove one";
         return Err(section.place.finding(&*section.name, what));
     }
     *left -= 1;
-    let mut result = Section::new(section.name.clone(), section.place.clone());
+    let mut result = BraceSection::new(section.name.clone(), section.place.clone());
     for base in &section.bases {
         let found = whole.at(&base.value).ok_or_else(|| {
             let what = format!(
@@ -157,7 +166,7 @@ fn resolved(whole: &Section, section: &Section, left: &mut usize, depth: usize) 
             base.place.finding(&*section.name, what)
         })?;
         let found = resolved(whole, found, left, depth + 1)?;
-        result.merge(Section { name: section.name.clone(), ..found });
+        result.merge(BraceSection { name: section.name.clone(), ..found });
     }
     section.keys.iter().cloned().for_each(|entry| result.set(entry));
     for below in &section.sections {

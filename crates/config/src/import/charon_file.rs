@@ -2,11 +2,11 @@
 
 use zeroize::Zeroizing;
 
-use super::gateway::{Connection, Gateway, Keys, Secret};
+use super::gateway::{ImportedConnection, ImportedGateway, ImportedSecret, SwanctlKeys};
 use crate::lines::Lines;
 
 /// The text of a file of swanctl's; none if charon keeps its own.
-pub(super) fn text(gateway: &Gateway, origin: &str) -> Option<Zeroizing<String>> {
+pub(super) fn text(gateway: &ImportedGateway, origin: &str) -> Option<Zeroizing<String>> {
     if gateway.connections.is_empty() {
         return None;
     }
@@ -28,8 +28,8 @@ pub(super) fn text(gateway: &Gateway, origin: &str) -> Option<Zeroizing<String>>
     Some(text.0)
 }
 
-fn connection(connection: &Connection, text: &mut Lines) {
-    let Connection { name, keys, local, remote, child: (child, child_keys), .. } = connection;
+fn connection(connection: &ImportedConnection, text: &mut Lines) {
+    let ImportedConnection { name, keys, local, remote, child: (child, child_keys), .. } = connection;
     text.add(&format!("  {name} {{"));
     section(keys, 4, text);
     for (end, keys) in [("local", local), ("remote", remote)] {
@@ -42,25 +42,25 @@ fn connection(connection: &Connection, text: &mut Lines) {
     text.add("      }\n    }\n  }");
 }
 
-fn section(keys: &Keys, indent: usize, text: &mut Lines) {
+fn section(keys: &SwanctlKeys, indent: usize, text: &mut Lines) {
     for (key, value) in keys {
         text.add(&format!("{:indent$}{key} = {}", "", quoted(value)));
     }
 }
 
-fn secret(connection: &Connection, text: &mut Lines) {
+fn secret(connection: &ImportedConnection, text: &mut Lines) {
     let name = &connection.name;
     let ids = |ids: &[String], mark: &str| -> String {
         ids.iter().enumerate().map(|(at, id)| format!("{mark}    id-{} = {}\n", at + 1, quoted(id))).collect()
     };
     match &connection.secret {
-        Secret::Elsewhere => {}
-        Secret::Known(of, key) => {
+        ImportedSecret::Elsewhere => {}
+        ImportedSecret::Known(of, key) => {
             let key = Zeroizing::new(quoted(key));
             let ids = ids(of, "");
             text.add(&Zeroizing::new(format!("  ike-{name} {{\n{ids}    secret = {}\n  }}", *key)));
         }
-        Secret::Missing(of) => {
+        ImportedSecret::Missing(of) => {
             let ids = ids(of, "  #");
             text.add("  # TO DO: set the authentication. Without a secret, charon refuses the connection.");
             text.add("  # `openssl rand -base64 32` makes one; both ends need the same. Then remove the #.");

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use zeroize::Zeroizing;
 
-use super::gateway::{Gateway, Interface, Tunnel};
+use super::gateway::{ImportedGateway, ImportedInterface, ImportedTunnel};
 use crate::lines::Lines;
 
 /// The text of convoy.toml.
-pub(super) fn text(gateway: &Gateway, origin: &str) -> Zeroizing<String> {
+pub(super) fn text(gateway: &ImportedGateway, origin: &str) -> Zeroizing<String> {
     let mut text = Lines::new();
     text.add(&format!("# By convoy import, from {}.", origin.replace(char::is_control, " ")));
     text.add("[gateway]");
@@ -33,7 +33,7 @@ pub(super) fn text(gateway: &Gateway, origin: &str) -> Zeroizing<String> {
     text.0
 }
 
-fn inside(gateway: &Gateway, text: &mut Lines) {
+fn inside(gateway: &ImportedGateway, text: &mut Lines) {
     text.add("[[port]]");
     text.word("name", "inside");
     text.word("kind", "tun");
@@ -54,7 +54,7 @@ fn outside(name: &str, kind: &str, addresses: &[IpAddr], text: &mut Lines) {
     text.list("address", addresses);
 }
 
-fn interface(interface: &Interface, text: &mut Lines) {
+fn interface(interface: &ImportedInterface, text: &mut Lines) {
     text.add("[[interface]]");
     text.word("name", &interface.name);
     text.add(&format!("if_id = {}", interface.if_id));
@@ -66,7 +66,7 @@ fn interface(interface: &Interface, text: &mut Lines) {
     }
 }
 
-fn tunnel(tunnel: &Tunnel, text: &mut Lines) {
+fn tunnel(tunnel: &ImportedTunnel, text: &mut Lines) {
     text.add("[[tunnel]]");
     text.word("name", &tunnel.name);
     if tunnel.is_ah {

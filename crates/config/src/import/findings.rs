@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 /// A line of a file; 0 is the file as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FileLine {
     file: Rc<str>,
     line: usize,
 }
 
-impl Place {
+impl FileLine {
     pub(super) fn new(file: &Rc<str>, line: usize) -> Self {
         Self { file: Rc::clone(file), line }
     }
@@ -24,7 +24,7 @@ impl Place {
 /// An error, or something that was not taken: what, why, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Finding {
-    place: Place,
+    place: FileLine,
     key: String,
     what: String,
 }
@@ -52,13 +52,13 @@ impl fmt::Display for Finding {
 
 /// `key = value` or `key: value` of any of the files.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct ImportEntry {
+    pub(super) place: FileLine,
     pub(super) key: String,
     pub(super) value: String,
 }
 
-impl Entry {
+impl ImportEntry {
     /// What is to be said of it.
     pub(super) fn finding(&self, what: impl Into<String>) -> Finding {
         self.place.finding(&*self.key, what)

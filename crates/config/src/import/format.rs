@@ -2,7 +2,7 @@
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ImportFormat {
     /// strongSwan's swanctl.conf.
     Swanctl,
     /// ipsec.conf of strongSwan's starter and of libreswan.
@@ -13,7 +13,7 @@ pub enum Format {
     Aws,
 }
 
-impl Format {
+impl ImportFormat {
     /// All.
     pub const ALL: [Self; 4] = [Self::Swanctl, Self::Ipsec, Self::WireGuard, Self::Aws];
 
@@ -77,15 +77,15 @@ mod tests {
     #[test]
     fn text_is_recognised_by_its_first_line_that_only_one_format_has() {
         for (text, expected) in [
-            ("# a comment\nconnections {\n", Some(Format::Swanctl)),
-            ("include conf.d/*.conf\nbase { }\n", Some(Format::Swanctl)),
-            ("# ipsec.conf\nconfig setup\n\tuniqueids=no\n", Some(Format::Ipsec)),
-            ("version 2.0\n\nconn net\n", Some(Format::Ipsec)),
-            ("\n[Interface]\nAddress = 10.9.0.1/24\n", Some(Format::WireGuard)),
-            ("Amazon Web Services\n\nYour VPN Connection ID : vpn-1\n", Some(Format::Aws)),
+            ("# a comment\nconnections {\n", Some(ImportFormat::Swanctl)),
+            ("include conf.d/*.conf\nbase { }\n", Some(ImportFormat::Swanctl)),
+            ("# ipsec.conf\nconfig setup\n\tuniqueids=no\n", Some(ImportFormat::Ipsec)),
+            ("version 2.0\n\nconn net\n", Some(ImportFormat::Ipsec)),
+            ("\n[Interface]\nAddress = 10.9.0.1/24\n", Some(ImportFormat::WireGuard)),
+            ("Amazon Web Services\n\nYour VPN Connection ID : vpn-1\n", Some(ImportFormat::Aws)),
             ("hello\n", None),
         ] {
-            assert_eq!(Format::of(text), expected, "{text}");
+            assert_eq!(ImportFormat::of(text), expected, "{text}");
         }
     }
 }

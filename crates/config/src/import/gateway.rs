@@ -7,12 +7,12 @@ use convoy_settings::HostEnvironment;
 use ipnet::IpNet;
 use zeroize::Zeroizing;
 
-use super::findings::{Entry, Finding};
+use super::findings::{Finding, ImportEntry};
 use crate::usual_address::usual_address;
 
 /// A gateway.
 #[derive(Default)]
-pub(super) struct Gateway {
+pub(super) struct ImportedGateway {
     pub(super) mss_clamp: Option<u16>,
     /// Outside addresses; unspecified ones stand for all of the host.
     pub(super) outside: Vec<IpAddr>,
@@ -20,18 +20,18 @@ pub(super) struct Gateway {
     pub(super) native: Vec<IpAddr>,
     pub(super) inside_mtu: Option<Number>,
     pub(super) inside: Vec<IpAddr>,
-    pub(super) interfaces: Vec<Interface>,
-    pub(super) tunnels: Vec<Tunnel>,
+    pub(super) interfaces: Vec<ImportedInterface>,
+    pub(super) tunnels: Vec<ImportedTunnel>,
     /// Local and remote selectors that pass unprotected.
     pub(super) bypasses: Vec<(TrafficSelector, TrafficSelector)>,
     /// Of charon; none where it keeps its own file.
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: Vec<ImportedConnection>,
     /// charon's pools: names and addresses.
     pub(super) pools: Vec<(String, String)>,
 }
 
 /// An `[[interface]]` for children of charon's with this number.
-pub(super) struct Interface {
+pub(super) struct ImportedInterface {
     pub(super) name: String,
     pub(super) if_id: u32,
     pub(super) addresses: Vec<IpNet>,
@@ -41,12 +41,12 @@ pub(super) struct Interface {
 /// A number, and where it is said.
 pub(super) struct Number {
     pub(super) value: u16,
-    pub(super) entry: Entry,
+    pub(super) entry: ImportEntry,
 }
 
 /// A `[[tunnel]]` with keys from charon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tunnel {
+pub(super) struct ImportedTunnel {
     pub(super) name: String,
     pub(super) is_ah: bool,
     pub(super) is_transport: bool,
@@ -57,20 +57,20 @@ pub(super) struct Tunnel {
 }
 
 /// Keys of swanctl.conf with their values.
-pub(super) type Keys = Vec<(&'static str, String)>;
+pub(super) type SwanctlKeys = Vec<(&'static str, String)>;
 
 /// A connection of swanctl.conf.
-pub(super) struct Connection {
+pub(super) struct ImportedConnection {
     pub(super) name: String,
-    pub(super) keys: Keys,
-    pub(super) local: Keys,
-    pub(super) remote: Keys,
-    pub(super) child: (String, Keys),
-    pub(super) secret: Secret,
+    pub(super) keys: SwanctlKeys,
+    pub(super) local: SwanctlKeys,
+    pub(super) remote: SwanctlKeys,
+    pub(super) child: (String, SwanctlKeys),
+    pub(super) secret: ImportedSecret,
 }
 
 /// The secret of a connection.
-pub(super) enum Secret {
+pub(super) enum ImportedSecret {
     /// None, or charon has it: a certificate's key.
     Elsewhere,
     /// The operator has to write it; for these identities.
@@ -79,16 +79,16 @@ pub(super) enum Secret {
     Known(Vec<String>, Zeroizing<String>),
 }
 
-impl Gateway {
+impl ImportedGateway {
     /// Adds a tunnel, unless one routes the same.
-    pub(super) fn add_tunnel(&mut self, tunnel: Tunnel) {
-        let is_same = |known: &Tunnel| {
+    pub(super) fn add_tunnel(&mut self, tunnel: ImportedTunnel) {
+        let is_same = |known: &ImportedTunnel| {
             (&known.local_ts, &known.remote_ts, known.is_transport)
                 == (&tunnel.local_ts, &tunnel.remote_ts, tunnel.is_transport)
         };
         if !self.tunnels.iter().any(is_same) {
             let name = free_name(&tunnel.name, |name| self.tunnels.iter().any(|known| known.name == name));
-            self.tunnels.push(Tunnel { name, ..tunnel });
+            self.tunnels.push(ImportedTunnel { name, ..tunnel });
         }
     }
 
@@ -172,7 +172,11 @@ pub(super) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
 
 /// What a proposal of ESP or AH says of the inside MTU, if the gateway has its algorithms; anything
 /// else is reported.
-pub(super) fn known_proposal(entry: &Entry, protocol: SaProtocol, left: &mut Vec<Finding>) -> Option<String> {
+pub(super) fn known_proposal(
+    entry: &ImportEntry,
+    protocol: SaProtocol,
+    left: &mut Vec<Finding>,
+) -> Option<String> {
     // A group of any other form would be taken for one of charon's, and may end a line or a quote.
     let is_of_word = |one: char| one.is_ascii_alphanumeric() || "-_, ".contains(one);
     if !entry.value.chars().all(is_of_word) {

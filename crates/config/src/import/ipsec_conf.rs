@@ -8,23 +8,26 @@ use convoy_ipsec::SaProtocol;
 use convoy_settings::{HostEnvironment, unknown};
 
 use self::conns::Conn;
-use self::end::{Ends, Host};
+use self::end::{ConnEnds, EndHost};
 use self::words::{ACTION, MODE, NOT_TAKEN, NUMBERS, START, TAKEN, TAKEN_OF_ENDS, proposals, translated};
-use super::findings::{Entry, Finding};
-use super::gateway::{Connection, Gateway, Keys, Secret, Tunnel, free_name, known_proposal, word};
-use super::source::Source;
+use super::findings::{Finding, ImportEntry};
+use super::gateway::{
+    ImportedConnection, ImportedGateway, ImportedSecret, ImportedTunnel, SwanctlKeys, free_name,
+    known_proposal, word,
+};
+use super::source::ImportSource;
 
 /// The gateway and the connections of a file.
 ///
 /// # Errors
 /// What is wrong in it, with its line.
 pub(super) fn read(
-    source: &Source,
+    source: &ImportSource,
     machine: &dyn HostEnvironment,
     left: &mut Vec<Finding>,
-) -> Result<Gateway, Finding> {
+) -> Result<ImportedGateway, Finding> {
     let conns = conns::read(source, left)?;
-    let mut gateway = Gateway::default();
+    let mut gateway = ImportedGateway::default();
     for conn in &conns {
         report(conn, left);
         connection(conn, machine, &mut gateway, left)?;
@@ -59,11 +62,11 @@ fn report(conn: &Conn, left: &mut Vec<Finding>) {
 fn connection(
     conn: &Conn,
     machine: &dyn HostEnvironment,
-    gateway: &mut Gateway,
+    gateway: &mut ImportedGateway,
     left: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
-    let ends = Ends::of(conn, machine)?;
-    let Ends { local, remote } = &ends;
+    let ends = ConnEnds::of(conn, machine)?;
+    let ConnEnds { local, remote } = &ends;
     let Some(mode) = mode(conn, left) else { return Ok(()) };
     let name =
         free_name(&word(&conn.name), |name| gateway.connections.iter().any(|known| known.name == name));
@@ -78,7 +81,7 @@ fn connection(
     let child = ("net".to_owned(), child(conn, &tunnel, &ends, left));
     let (own, peer) = (local.authentication(left)?, remote.authentication(left)?);
     let has_secret = own.iter().chain(&peer).any(|(key, value)| *key == "auth" && value == "psk");
-    let secret = if has_secret { secret(conn, &ends, left) } else { Secret::Elsewhere };
+    let secret = if has_secret { secret(conn, &ends, left) } else { ImportedSecret::Elsewhere };
     let inside = local.source().filter(|_| mode == "tunnel");
     inside.into_iter().for_each(|address| gateway.add_inside(address));
     if mode == "pass" {
@@ -88,7 +91,7 @@ fn connection(
     } else {
         gateway.add_tunnel(tunnel);
     }
-    gateway.connections.push(Connection { name, keys, local: own, remote: peer, child, secret });
+    gateway.connections.push(ImportedConnection { name, keys, local: own, remote: peer, child, secret });
     Ok(())
 }
 
@@ -106,15 +109,20 @@ fn mode(conn: &Conn, left: &mut Vec<Finding>) -> Option<&'static str> {
 }
 
 /// A connection's own keys. Without a known address here, only ESP in UDP reaches the gateway.
-fn ike_keys(conn: &Conn, ends: &Ends<'_>, gateway: &mut Gateway, left: &mut Vec<Finding>) -> Keys {
-    let mut keys: Keys = vec![("version", "2".to_owned())];
+fn ike_keys(
+    conn: &Conn,
+    ends: &ConnEnds<'_>,
+    gateway: &mut ImportedGateway,
+    left: &mut Vec<Finding>,
+) -> SwanctlKeys {
+    let mut keys: SwanctlKeys = vec![("version", "2".to_owned())];
     let known = match ends.local.host {
-        Host::Address(address) => Some(address),
+        EndHost::Address(address) => Some(address),
         _ => None,
     };
     keys.extend(known.map(|address| ("local_addrs", address.to_string())));
     keys.push(("remote_addrs", ends.remote.host.to_string()));
-    let is_forced = |key: &&str| conn.entry(key).is_some_and(Entry::is_yes);
+    let is_forced = |key: &&str| conn.entry(key).is_some_and(ImportEntry::is_yes);
     let is_forced = ["forceencaps", "encapsulation"].iter().any(is_forced);
     match (known, ah(conn)) {
         (Some(address), Some(_)) => gateway.add_native(address),
@@ -135,8 +143,8 @@ fn ike_keys(conn: &Conn, ends: &Ends<'_>, gateway: &mut Gateway, left: &mut Vec<
 }
 
 /// What concerns IKE.
-fn exchange(conn: &Conn, keys: &mut Keys, left: &mut Vec<Finding>) {
-    let is_old = |entry: &&Entry| ["ikev1", "no", "never"].contains(&&*entry.value);
+fn exchange(conn: &Conn, keys: &mut SwanctlKeys, left: &mut Vec<Finding>) {
+    let is_old = |entry: &&ImportEntry| ["ikev1", "no", "never"].contains(&&*entry.value);
     for entry in ["keyexchange", "ikev2"].iter().filter_map(|key| conn.entry(key)).filter(is_old) {
         left.push(entry.finding(
             "IKEv1 was never tried with convoy; the connection has version = 2, which the peer needs as well",
@@ -166,7 +174,7 @@ fn exchange(conn: &Conn, keys: &mut Keys, left: &mut Vec<Finding>) {
 }
 
 /// The proposals of AH, if the connection has it in place of ESP.
-fn ah(conn: &Conn) -> Option<&Entry> {
+fn ah(conn: &Conn) -> Option<&ImportEntry> {
     conn.entry("ah").or_else(|| conn.entry("phase2alg").filter(|_| conn.value(&["phase2"]) == Some("ah")))
 }
 
@@ -175,14 +183,14 @@ fn tunnel(
     conn: &Conn,
     name: &str,
     mode: &str,
-    ends: &Ends<'_>,
+    ends: &ConnEnds<'_>,
     left: &mut Vec<Finding>,
-) -> Result<Tunnel, Finding> {
+) -> Result<ImportedTunnel, Finding> {
     let ah = ah(conn);
     let esp = ah.or_else(|| conn.entry("esp")).or_else(|| conn.entry("phase2alg"));
     let protocol = if ah.is_some() { SaProtocol::Ah } else { SaProtocol::Esp };
     let proposal = esp.and_then(|entry| {
-        let translated = Entry { value: proposals(&entry.value), ..entry.clone() };
+        let translated = ImportEntry { value: proposals(&entry.value), ..entry.clone() };
         known_proposal(&translated, protocol, left)
     });
     let (local_ts, remote_ts) = (ends.local.selectors()?, ends.remote.selectors()?);
@@ -192,12 +200,19 @@ fn tunnel(
         return Err(conn.place.finding(format!("conn {}", conn.name), what));
     }
     let is_transport = mode == "transport";
-    Ok(Tunnel { name: name.to_owned(), is_ah: ah.is_some(), is_transport, local_ts, remote_ts, proposal })
+    Ok(ImportedTunnel {
+        name: name.to_owned(),
+        is_ah: ah.is_some(),
+        is_transport,
+        local_ts,
+        remote_ts,
+        proposal,
+    })
 }
 
 /// The child of a connection. An end with a virtual IP has that alone, which is charon's default.
-fn child(conn: &Conn, tunnel: &Tunnel, ends: &Ends<'_>, left: &mut Vec<Finding>) -> Keys {
-    let mut keys: Keys = Vec::new();
+fn child(conn: &Conn, tunnel: &ImportedTunnel, ends: &ConnEnds<'_>, left: &mut Vec<Finding>) -> SwanctlKeys {
+    let mut keys: SwanctlKeys = Vec::new();
     for (key, end, list) in
         [("local_ts", &ends.local, &tunnel.local_ts), ("remote_ts", &ends.remote, &tunnel.remote_ts)]
     {
@@ -234,11 +249,11 @@ fn child(conn: &Conn, tunnel: &Tunnel, ends: &Ends<'_>, left: &mut Vec<Finding>)
 }
 
 /// The place for the pre-shared key of a connection.
-fn secret(conn: &Conn, ends: &Ends<'_>, left: &mut Vec<Finding>) -> Secret {
+fn secret(conn: &Conn, ends: &ConnEnds<'_>, left: &mut Vec<Finding>) -> ImportedSecret {
     let place = conn.entry("authby").map_or(&conn.place, |entry| &entry.place);
     let what = "the pre-shared key is in ipsec.secrets, which is not read; write it into `secrets` of swanctl's file";
     left.push(place.finding("authby", what));
-    Secret::Missing([ends.local.identity(), ends.remote.identity()].into_iter().flatten().collect())
+    ImportedSecret::Missing([ends.local.identity(), ends.remote.identity()].into_iter().flatten().collect())
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use super::convoy_file;
 use super::findings::Finding;
-use super::gateway::{Gateway, Number};
+use super::gateway::{ImportedGateway, Number};
 use crate::Config;
 use crate::inner_mtu::{InnerMtu, inner_mtu, interface_mtu};
 
 /// Leaves those MTUs to the gateway that are more than its tunnels carry, and with them the MSS,
 /// which the gateway then chooses lower.
-pub(super) fn fit(gateway: &mut Gateway, left: &mut Vec<Finding>) {
+pub(super) fn fit(gateway: &mut ImportedGateway, left: &mut Vec<Finding>) {
     let inside = gateway.inside_mtu.take();
     let own: Vec<Option<Number>> =
         gateway.interfaces.iter_mut().map(|interface| interface.mtu.take()).collect();

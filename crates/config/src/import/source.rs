@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::findings::{Finding, Place};
+use super::findings::{FileLine, Finding};
 use zeroize::Zeroizing;
 
 /// The most bytes of a file, so that a device or a mistake does not fill the memory.
@@ -14,7 +14,7 @@ const MOST_BYTES: u64 = 1 << 20;
 const DEEPEST: usize = 10;
 
 /// A file's name and text.
-pub struct Source {
+pub struct ImportSource {
     path: PathBuf,
     pub(super) name: Rc<str>,
     pub(super) text: Zeroizing<String>,
@@ -22,7 +22,7 @@ pub struct Source {
     depth: usize,
 }
 
-impl Source {
+impl ImportSource {
     /// A text that stands for a file.
     pub fn new(path: &Path, text: &str) -> Self {
         Self::at(path, Zeroizing::new(text.to_owned()), 0)
@@ -34,7 +34,7 @@ impl Source {
     /// The system's, and that it is too large or no text.
     pub fn read(path: &Path) -> Result<Self, Finding> {
         let name = path.display().to_string().into();
-        let text = text_of(path).map_err(|error| Place::new(&name, 0).finding("", cannot(&error)))?;
+        let text = text_of(path).map_err(|error| FileLine::new(&name, 0).finding("", cannot(&error)))?;
         Ok(Self::at(path, text, 0))
     }
 
@@ -43,8 +43,8 @@ impl Source {
     }
 
     /// A line of it, from 1 on.
-    pub(super) fn place(&self, line: usize) -> Place {
-        Place::new(&self.name, line)
+    pub(super) fn place(&self, line: usize) -> FileLine {
+        FileLine::new(&self.name, line)
     }
 
     /// The files that a line includes, in the order of their names. A pattern may have `*` and `?`
@@ -159,7 +159,7 @@ mod tests {
         for name in ["b.conf", "a.conf", "c.txt"] {
             fs::write(folder.path().join(name), name).expect("written");
         }
-        let source = Source::new(&folder.path().join("swanctl.conf"), "");
+        let source = ImportSource::new(&folder.path().join("swanctl.conf"), "");
         let texts = source.included("*.conf", 1).expect("readable");
         let texts: Vec<&str> = texts.iter().map(|source| source.text.as_str()).collect();
         assert_eq!(texts, ["a.conf", "b.conf"]);

@@ -4,10 +4,10 @@ mod child;
 
 use std::net::IpAddr;
 
-use super::braces::{self, Section};
-use super::findings::{Entry, Finding};
-use super::gateway::{Gateway, is_one_family};
-use super::source::Source;
+use super::braces::{self, BraceSection};
+use super::findings::{Finding, ImportEntry};
+use super::gateway::{ImportedGateway, is_one_family};
+use super::source::ImportSource;
 
 /// A key that means something for the gateway, the values that do no harm, and what to say of the
 /// others.
@@ -28,14 +28,14 @@ const LIMITS: [Limit; 3] = [
 ///
 /// # Errors
 /// What is no swanctl.conf, or what cannot be in one.
-pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, Finding> {
+pub(super) fn read(source: &ImportSource, left: &mut Vec<Finding>) -> Result<ImportedGateway, Finding> {
     let whole = braces::read(source)?;
     let connections = whole.section("connections").filter(|all| !all.sections.is_empty());
     let connections = connections.ok_or_else(|| {
         let what = "there are none; name the file that has connections { NAME { … } }";
         source.place(0).finding("connections", what)
     })?;
-    let mut reader = Reader { whole: &whole, gateway: Gateway::default(), left };
+    let mut reader = SwanctlReader { whole: &whole, gateway: ImportedGateway::default(), left };
     connections.sections.iter().try_for_each(|one| reader.connection(one))?;
     if reader.gateway.tunnels.is_empty() && reader.gateway.interfaces.is_empty() {
         let what = "no child can be taken; see what is said of each";
@@ -45,14 +45,14 @@ pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, 
 }
 
 /// The gateway as far as it is read.
-struct Reader<'a> {
-    whole: &'a Section,
-    gateway: Gateway,
+struct SwanctlReader<'a> {
+    whole: &'a BraceSection,
+    gateway: ImportedGateway,
     left: &'a mut Vec<Finding>,
 }
 
 /// A connection's ends.
-struct Ends {
+struct SwanctlEnds {
     /// The path of its keys, for messages.
     path: String,
     /// The addresses that are known.
@@ -64,14 +64,14 @@ struct Ends {
     has_vips: bool,
 }
 
-impl Reader<'_> {
-    fn connection(&mut self, connection: &Section) -> Result<(), Finding> {
+impl SwanctlReader<'_> {
+    fn connection(&mut self, connection: &BraceSection) -> Result<(), Finding> {
         let path = format!("connections.{}", connection.name);
         self.report(&path, connection, &LIMITS);
         let addresses =
-            |key| connection.entry(key).into_iter().flat_map(Entry::items).map(str::parse::<IpAddr>);
+            |key| connection.entry(key).into_iter().flat_map(ImportEntry::items).map(str::parse::<IpAddr>);
         let (local, remote) = (addresses("local_addrs"), addresses("remote_addrs"));
-        let ends = Ends {
+        let ends = SwanctlEnds {
             local: local.flatten().collect(),
             remote: remote.flatten().collect(),
             pools: self.pools(&path, connection),
@@ -89,7 +89,7 @@ impl Reader<'_> {
     }
 
     /// The gateway has the connection's addresses outside, or all of a family.
-    fn outside(&mut self, connection: &Section, ends: &Ends) {
+    fn outside(&mut self, connection: &BraceSection, ends: &SwanctlEnds) {
         let all = connection.entry("local_addrs").map_or(0, |entry| entry.items().count());
         let is_known = all > 0 && all == ends.local.len();
         let any: [IpAddr; 2] =
@@ -102,7 +102,7 @@ impl Reader<'_> {
             };
             any.iter().filter(fits).for_each(|any| self.gateway.add_outside(*any));
         }
-        if connection.entry("encap").is_some_and(Entry::is_yes) {
+        if connection.entry("encap").is_some_and(ImportEntry::is_yes) {
             return;
         }
         if is_known {
@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 
     /// The addresses of a connection's pools.
-    fn pools(&mut self, path: &str, connection: &Section) -> Vec<String> {
+    fn pools(&mut self, path: &str, connection: &BraceSection) -> Vec<String> {
         let Some(names) = connection.entry("pools") else { return Vec::new() };
         let mut addresses = Vec::new();
         for name in names.items() {
@@ -135,9 +135,9 @@ impl Reader<'_> {
     }
 
     /// Reports keys with values that the gateway has nothing for.
-    fn report(&mut self, path: &str, section: &Section, limits: &[Limit]) {
+    fn report(&mut self, path: &str, section: &BraceSection, limits: &[Limit]) {
         for (key, harmless, what) in limits {
-            let harms = |entry: &&Entry| !harmless.contains(&&*entry.value);
+            let harms = |entry: &&ImportEntry| !harmless.contains(&&*entry.value);
             if let Some(entry) = section.entry(key).filter(harms) {
                 self.left.push(entry.place.finding(format!("{path}.{key}"), *what));
             }

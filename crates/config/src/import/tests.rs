@@ -7,7 +7,7 @@ use convoy_settings::Nowhere;
 
 #[test]
 fn file_of_an_unknown_format_is_an_error_that_names_the_option() {
-    let source = Source::new(Path::new("file"), "hello\n");
+    let source = ImportSource::new(Path::new("file"), "hello\n");
     let error = import(&source, None, &Nowhere).err().expect("unknown").to_string();
     assert_eq!(
         error,
@@ -43,8 +43,8 @@ fn no_text_makes_a_reader_panic() {
         for second in lines {
             for third in lines {
                 let text = format!("{first}\n{second}\n{third}");
-                for format in Format::ALL {
-                    let source = Source::new(Path::new("/nonexistent/file"), &text);
+                for format in ImportFormat::ALL {
+                    let source = ImportSource::new(Path::new("/nonexistent/file"), &text);
                     if let Err(error) = import(&source, Some(format), &Nowhere) {
                         assert!(!error.to_string().is_empty());
                     }

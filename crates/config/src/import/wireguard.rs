@@ -5,9 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use convoy_ipsec::TrafficSelector;
 use ipnet::IpNet;
 
-use super::findings::{Entry, Finding, Place};
-use super::gateway::{Connection, Gateway, Keys, Number, Secret, Tunnel, is_one_family};
-use super::source::Source;
+use super::findings::{FileLine, Finding, ImportEntry};
+use super::gateway::{
+    ImportedConnection, ImportedGateway, ImportedSecret, ImportedTunnel, Number, SwanctlKeys, is_one_family,
+};
+use super::source::ImportSource;
 use crate::ends::is_host_name;
 
 /// What the connections propose: AES-GCM, with a key exchange of its own at each rekeying.
@@ -39,20 +41,20 @@ const NOT_TAKEN: [(&str, &str); 12] = [
 const TAKEN: [&str; 5] = ["Address", "MTU", "AllowedIPs", "Endpoint", "PersistentKeepalive"];
 
 /// One section.
-struct Section {
-    place: Place,
+struct WireguardSection {
+    place: FileLine,
     is_peer: bool,
-    entries: Vec<Entry>,
+    entries: Vec<ImportEntry>,
 }
 
-impl Section {
+impl WireguardSection {
     /// The items of all lines with a key, in lower case.
-    fn items(&self, key: &'static str) -> impl Iterator<Item = (&Entry, &str)> {
+    fn items(&self, key: &'static str) -> impl Iterator<Item = (&ImportEntry, &str)> {
         let lines = self.entries.iter().filter(move |entry| entry.key.eq_ignore_ascii_case(key));
         lines.flat_map(|entry| entry.items().map(move |item| (entry, item)))
     }
 
-    fn last(&self, key: &'static str) -> Option<(&Entry, &str)> {
+    fn last(&self, key: &'static str) -> Option<(&ImportEntry, &str)> {
         self.items(key).last()
     }
 }
@@ -61,10 +63,10 @@ impl Section {
 ///
 /// # Errors
 /// What is wrong in the file, with its line.
-pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, Finding> {
+pub(super) fn read(source: &ImportSource, left: &mut Vec<Finding>) -> Result<ImportedGateway, Finding> {
     let sections = sections(source)?;
     sections.iter().flat_map(|section| &section.entries).try_for_each(|entry| report(entry, left))?;
-    let mut gateway = Gateway::default();
+    let mut gateway = ImportedGateway::default();
     for section in sections.iter().filter(|section| !section.is_peer) {
         for (entry, item) in section.items("address") {
             let address = network(entry, item)?.addr();
@@ -79,7 +81,7 @@ pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, 
             gateway.inside_mtu = Some(Number { value, entry: entry.clone() });
         }
     }
-    let peers: Vec<&Section> = sections.iter().filter(|section| section.is_peer).collect();
+    let peers: Vec<&WireguardSection> = sections.iter().filter(|section| section.is_peer).collect();
     if gateway.inside.is_empty() || peers.is_empty() {
         let what =
             "[Interface] with an Address, and a [Peer] are expected; name wg-quick's file, such as wg0.conf";
@@ -91,20 +93,20 @@ pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Gateway, 
     Ok(gateway)
 }
 
-fn sections(source: &Source) -> Result<Vec<Section>, Finding> {
-    let mut sections: Vec<Section> = Vec::new();
+fn sections(source: &ImportSource) -> Result<Vec<WireguardSection>, Finding> {
+    let mut sections: Vec<WireguardSection> = Vec::new();
     for (at, line) in source.text.lines().enumerate() {
         let place = source.place(at + 1);
         let text = line.split('#').next().unwrap_or_default().trim();
         match (text.to_lowercase().as_str(), text.split_once('=')) {
             ("", _) => {}
             (head @ ("[interface]" | "[peer]"), _) => {
-                sections.push(Section { place, is_peer: head == "[peer]", entries: Vec::new() });
+                sections.push(WireguardSection { place, is_peer: head == "[peer]", entries: Vec::new() });
             }
             (_, Some((key, value))) if !sections.is_empty() && is_setting(key, value) => {
                 let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
                 sections.iter_mut().last().into_iter().for_each(|section| {
-                    section.entries.push(Entry {
+                    section.entries.push(ImportEntry {
                         place: place.clone(),
                         key: key.clone(),
                         value: value.clone(),
@@ -131,7 +133,7 @@ fn is_setting(key: &str, value: &str) -> bool {
 }
 
 /// Says why a key is not taken.
-fn report(entry: &Entry, left: &mut Vec<Finding>) -> Result<(), Finding> {
+fn report(entry: &ImportEntry, left: &mut Vec<Finding>) -> Result<(), Finding> {
     let key = entry.key.to_lowercase();
     if let Some((_, why)) = NOT_TAKEN.iter().find(|(known, _)| *known == key) {
         left.push(entry.finding(*why));
@@ -143,14 +145,14 @@ fn report(entry: &Entry, left: &mut Vec<Finding>) -> Result<(), Finding> {
     Err(entry.finding(convoy_settings::unknown("key", &entry.key, &TAKEN) + "; correct or remove it"))
 }
 
-fn network(entry: &Entry, item: &str) -> Result<IpNet, Finding> {
+fn network(entry: &ImportEntry, item: &str) -> Result<IpNet, Finding> {
     convoy_settings::parse_prefix(item).ok_or_else(|| {
         entry.finding(format!("{item:?}: a network is expected, such as 10.9.0.1/24 or fd00::1/64"))
     })
 }
 
 /// The networks behind a peer.
-fn allowed(peer: &Section) -> Result<Vec<IpNet>, Finding> {
+fn allowed(peer: &WireguardSection) -> Result<Vec<IpNet>, Finding> {
     let networks = peer.items("allowedips").map(|(entry, item)| Ok(network(entry, item)?.trunc()));
     let networks = networks.collect::<Result<Vec<_>, Finding>>()?;
     if networks.is_empty() {
@@ -162,9 +164,9 @@ fn allowed(peer: &Section) -> Result<Vec<IpNet>, Finding> {
 }
 
 fn peer(
-    section: &Section,
+    section: &WireguardSection,
     name: &str,
-    gateway: &mut Gateway,
+    gateway: &mut ImportedGateway,
     left: &mut Vec<Finding>,
 ) -> Result<(), Finding> {
     let networks = allowed(section)?;
@@ -186,31 +188,42 @@ fn peer(
     let keys = connection_keys(endpoint.as_deref(), keepalive);
     gateway.connections.push(connection(name, keys, child, gateway.inside.first(), &networks));
     let proposal = Some(PROPOSALS.to_owned());
-    gateway.add_tunnel(Tunnel { name: name.to_owned(), remote_ts, proposal, ..Tunnel::default() });
+    gateway.add_tunnel(ImportedTunnel {
+        name: name.to_owned(),
+        remote_ts,
+        proposal,
+        ..ImportedTunnel::default()
+    });
     Ok(())
 }
 
 /// A connection whose ends are known by their addresses in the tunnel, as both files have them.
-fn connection(name: &str, keys: Keys, child: Keys, own: Option<&IpAddr>, networks: &[IpNet]) -> Connection {
+fn connection(
+    name: &str,
+    keys: SwanctlKeys,
+    child: SwanctlKeys,
+    own: Option<&IpAddr>,
+    networks: &[IpNet],
+) -> ImportedConnection {
     let own = own.map(ToString::to_string);
     let of_host = networks.iter().find(|one| one.prefix_len() == one.max_prefix_len());
     let peer = of_host.map(|one| one.addr().to_string());
     let end = |id: &Option<String>| {
-        let mut keys: Keys = vec![("auth", "psk".to_owned())];
+        let mut keys: SwanctlKeys = vec![("auth", "psk".to_owned())];
         keys.extend(id.clone().map(|id| ("id", id)));
         keys
     };
-    Connection {
+    ImportedConnection {
         name: name.to_owned(),
         keys,
         local: end(&own),
         remote: end(&peer),
         child: ("net".to_owned(), child),
-        secret: Secret::Missing(own.into_iter().chain(peer).collect()),
+        secret: ImportedSecret::Missing(own.into_iter().chain(peer).collect()),
     }
 }
 
-fn connection_keys(endpoint: Option<&str>, keepalive: Option<u16>) -> Keys {
+fn connection_keys(endpoint: Option<&str>, keepalive: Option<u16>) -> SwanctlKeys {
     let delay_s = keepalive.unwrap_or(30);
     vec![
         ("version", "2".to_owned()),
@@ -222,7 +235,7 @@ fn connection_keys(endpoint: Option<&str>, keepalive: Option<u16>) -> Keys {
 
 /// Both ends offer everything on their own side, and IKE narrows it to what the other end has of
 /// them in its AllowedIPs, as WireGuard does with each packet.
-fn child_keys(networks: &[IpNet], begins: bool, is_kept: bool) -> Keys {
+fn child_keys(networks: &[IpNet], begins: bool, is_kept: bool) -> SwanctlKeys {
     let has = |is_v4: bool| networks.iter().any(|network| network.addr().is_ipv4() == is_v4);
     let all = [(true, "0.0.0.0/0"), (false, "::/0")];
     let all: Vec<&str> = all.into_iter().filter(|(is_v4, _)| has(*is_v4)).map(|(_, all)| all).collect();
@@ -242,7 +255,7 @@ fn child_keys(networks: &[IpNet], begins: bool, is_kept: bool) -> Keys {
 }
 
 /// The host of `HOST:PORT`.
-fn host(entry: &Entry, item: &str) -> Result<String, Finding> {
+fn host(entry: &ImportEntry, item: &str) -> Result<String, Finding> {
     let host = item.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map(|(host, _)| host);
     let host =
         host.map(|host| host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host));
@@ -255,7 +268,7 @@ fn host(entry: &Entry, item: &str) -> Result<String, Finding> {
 }
 
 /// Seconds; none if it is off.
-fn seconds(entry: &Entry, item: &str) -> Result<Option<u16>, Finding> {
+fn seconds(entry: &ImportEntry, item: &str) -> Result<Option<u16>, Finding> {
     if item == "off" {
         return Ok(None);
     }

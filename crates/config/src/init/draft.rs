@@ -8,8 +8,8 @@ use convoy_port::NATT_PORT;
 use convoy_settings::HostEnvironment;
 use ipnet::IpNet;
 
-use super::parse::{self, End};
-use super::{KeySource, Plan, Reached, Side, Site};
+use super::parse::{self, OutsideEnd};
+use super::{KeySource, Reached, Site, SiteSide, TwoSites};
 use crate::usual_address::usual_address;
 
 /// What is to be said of two gateways.
@@ -18,22 +18,22 @@ pub enum Field {
     /// Where keys come from: `no` (static) or `psk`.
     Ike,
     /// A gateway's name.
-    Name(Side),
+    Name(SiteSide),
     /// A gateway's outside address, or the name that resolves to it.
-    Outside(Side),
+    Outside(SiteSide),
     /// The networks behind a gateway.
-    Networks(Side),
+    Networks(SiteSide),
     /// The addresses of a gateway's inside interface.
-    Inside(Side),
+    Inside(SiteSide),
     /// Where a gateway is reached from the other one.
-    Reached(Side),
+    Reached(SiteSide),
     /// `esp_proposal`.
     Proposal,
     /// The UDP port of both gateways.
     UdpPort,
 }
 
-use Side::{Local, Remote};
+use SiteSide::{Local, Remote};
 
 impl Field {
     /// All, in the order in which they are to be said: each may depend on those before it.
@@ -97,7 +97,7 @@ impl Field {
 /// Why something that was said is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", field.flag())]
-pub struct Refusal {
+pub struct DraftRefusal {
     /// What was said.
     pub field: Field,
     /// What is wrong with it, and what is expected.
@@ -164,9 +164,9 @@ impl<'a> Draft<'a> {
     /// Takes what was said, if it fits what was said before.
     ///
     /// # Errors
-    /// [`Refusal`]; the draft is then as before.
-    pub fn set(&mut self, field: Field, text: &str) -> Result<(), Refusal> {
-        self.take(field, text.trim()).map_err(|what| Refusal { field, what })
+    /// [`DraftRefusal`]; the draft is then as before.
+    pub fn set(&mut self, field: Field, text: &str) -> Result<(), DraftRefusal> {
+        self.take(field, text.trim()).map_err(|what| DraftRefusal { field, what })
     }
 
     fn take(&mut self, field: Field, text: &str) -> Result<(), String> {
@@ -187,7 +187,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The outside address of a gateway, if it was said.
-    pub fn outside(&self, side: Side) -> Option<IpAddr> {
+    pub fn outside(&self, side: SiteSide) -> Option<IpAddr> {
         self.site(side).outside
     }
 
@@ -249,9 +249,9 @@ impl<'a> Draft<'a> {
     /// The plan, with defaults for what was not said.
     ///
     /// # Errors
-    /// [`Refusal`] of a default that does not fit; `Ok(Err(Incomplete))` if something without a
-    /// default was not said.
-    pub fn finish(mut self) -> Result<Result<Plan, Incomplete>, Refusal> {
+    /// [`DraftRefusal`] of a default that does not fit; `Ok(Err(Incomplete))` if something without
+    /// a default was not said.
+    pub fn finish(mut self) -> Result<Result<TwoSites, Incomplete>, DraftRefusal> {
         let mut missing = Vec::new();
         for field in Field::ALL {
             match self.default_of(field) {
@@ -263,7 +263,7 @@ impl<'a> Draft<'a> {
         Ok(self.plan().filter(|_| missing.is_empty()).ok_or(Incomplete(missing)))
     }
 
-    fn plan(self) -> Option<Plan> {
+    fn plan(self) -> Option<TwoSites> {
         let keys = self.keys();
         let [local, remote] = self.sites.map(|site| {
             let (networks, inside) = (site.networks, site.inside);
@@ -271,22 +271,22 @@ impl<'a> Draft<'a> {
         });
         let udp_port = self.udp_port.unwrap_or(NATT_PORT);
         let peer_roams = self.peer_roams;
-        Some(Plan { keys, proposal: self.proposal?, udp_port, peer_roams, sites: [local?, remote?] })
+        Some(TwoSites { keys, proposal: self.proposal?, udp_port, peer_roams, sites: [local?, remote?] })
     }
 
     fn keys(&self) -> KeySource {
         self.keys.unwrap_or_default()
     }
 
-    fn site(&self, side: Side) -> &SiteDraft {
+    fn site(&self, side: SiteSide) -> &SiteDraft {
         &self.sites[side.index()]
     }
 
-    fn site_mut(&mut self, side: Side) -> &mut SiteDraft {
+    fn site_mut(&mut self, side: SiteSide) -> &mut SiteDraft {
         &mut self.sites[side.index()]
     }
 
-    fn fitting_name(&self, side: Side, text: &str) -> Result<String, String> {
+    fn fitting_name(&self, side: SiteSide, text: &str) -> Result<String, String> {
         let name = parse::name(text)?;
         if self.site(side.other()).name.as_ref() == Some(&name) {
             return Err(format!("both sites would be called {name}"));
@@ -295,10 +295,10 @@ impl<'a> Draft<'a> {
     }
 
     /// A name stands for the address to which it resolves now, and the other gateway gets the name.
-    fn take_outside(&mut self, side: Side, text: &str) -> Result<(), String> {
+    fn take_outside(&mut self, side: SiteSide, text: &str) -> Result<(), String> {
         let (address, reached) = match parse::end(text)? {
-            End::Address(address) => (address, None),
-            End::Name(name) => {
+            OutsideEnd::Address(address) => (address, None),
+            OutsideEnd::Name(name) => {
                 let address = self.resolved(side, &name)?;
                 (address, Some(Reached::At { host: name, port: None }))
             }
@@ -320,7 +320,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn resolved(&self, side: Side, name: &str) -> Result<IpAddr, String> {
+    fn resolved(&self, side: SiteSide, name: &str) -> Result<IpAddr, String> {
         let flag = Field::Reached(side).flag();
         let advice = format!("give its own address here, and the name as {flag}");
         let found = (self.resolve)(name);
@@ -331,7 +331,7 @@ impl<'a> Draft<'a> {
         first.ok_or_else(|| format!("{name} has no address of the other gateway's family; {advice}"))
     }
 
-    fn fitting_networks(&self, side: Side, text: &str) -> Result<Vec<IpNet>, String> {
+    fn fitting_networks(&self, side: SiteSide, text: &str) -> Result<Vec<IpNet>, String> {
         let networks = parse::networks(text)?;
         let others = &self.site(side.other()).networks;
         if others.is_empty() {
@@ -363,7 +363,7 @@ impl<'a> Draft<'a> {
         Ok(networks)
     }
 
-    fn fitting_inside(&self, side: Side, text: &str) -> Result<Vec<IpAddr>, String> {
+    fn fitting_inside(&self, side: SiteSide, text: &str) -> Result<Vec<IpAddr>, String> {
         let addresses = parse::addresses(text)?;
         let networks = &self.site(side).networks;
         let is_outside = |address: &&IpAddr| !networks.iter().any(|network| network.contains(*address));
@@ -375,7 +375,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The address that the gateway has in each network, or else the network's first.
-    fn usual_inside(&self, side: Side) -> Option<String> {
+    fn usual_inside(&self, side: SiteSide) -> Option<String> {
         let interfaces = self.environment.interfaces().filter(|_| side == Local).unwrap_or_default();
         let own: Vec<IpAddr> = interfaces.iter().flat_map(|one| &one.networks).map(IpNet::addr).collect();
         let networks = self.site(side).networks.iter().filter(|network| network.prefix_len() > 0);
@@ -384,7 +384,7 @@ impl<'a> Draft<'a> {
         (!addresses.is_empty()).then(|| addresses.join(", "))
     }
 
-    fn fitting_reached(&self, side: Side, text: &str) -> Result<Reached, String> {
+    fn fitting_reached(&self, side: SiteSide, text: &str) -> Result<Reached, String> {
         let reached = parse::reached(text)?;
         match (&reached, self.keys()) {
             (Reached::Nowhere, KeySource::Static) if side == Remote && self.peer_roams => {}

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use super::write::WriteError;
-use super::{Draft, Field, KeySource, Plan, Secrets, Side, tunnel};
+use super::{Draft, Field, KeySource, Secrets, SiteSide, TwoSites, tunnel};
 use crate::{Basis, Config, ConfigErrors, PRODUCT, Problem};
 
 /// A configuration that is there.
@@ -41,7 +41,7 @@ impl Existing {
     }
 
     /// Why a plan does not fit it, if it does not.
-    pub fn misfit(&self, plan: &Plan) -> Option<String> {
+    pub fn misfit(&self, plan: &TwoSites) -> Option<String> {
         let lacks_charon = plan.keys == KeySource::Psk && self.config.charon.is_none();
         lacks_charon.then(|| {
             format!(
@@ -55,7 +55,7 @@ impl Existing {
     pub fn value_of(&self, field: Field, draft: &Draft<'_>) -> Option<String> {
         match field {
             Field::Ike => Some(if self.config.charon.is_some() { "psk" } else { "no" }.to_owned()),
-            Field::Outside(Side::Local) => self.outside_to(draft.outside(Side::Remote)?),
+            Field::Outside(SiteSide::Local) => self.outside_to(draft.outside(SiteSide::Remote)?),
             Field::UdpPort if draft.is_asked_for(field) => Some(self.config.natt_port().to_string()),
             _ => None,
         }
@@ -71,8 +71,8 @@ impl Existing {
     }
 
     /// The configuration with the tunnel of a plan behind all that is there, as it is.
-    pub fn with(&self, plan: &Plan, secrets: &Secrets) -> Extended {
-        let table = tunnel(plan, Side::Local, secrets);
+    pub fn with(&self, plan: &TwoSites, secrets: &Secrets) -> Extended {
+        let table = tunnel(plan, SiteSide::Local, secrets);
         let mut text = Zeroizing::new(String::with_capacity(self.text.len() + table.len() + 1));
         text.push_str(&self.text);
         if !text.ends_with('\n') {
@@ -167,13 +167,13 @@ mod tests {
     const FILE: &str = "# ours\n[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n\
         [[port]]\nname = \"outside\"\nkind = \"udp\"\nudp_port = 5500\naddress = [\"192.0.2.1\"]\n# the end";
 
-    fn plan(existing: &Existing) -> Plan {
+    fn plan(existing: &Existing) -> TwoSites {
         let mut draft = Draft::new(&Nowhere, &|_| Err(std::io::ErrorKind::NotFound.into()));
         let said = [
-            (Field::Name(Side::Remote), "site-c"),
-            (Field::Outside(Side::Remote), "198.51.100.3"),
-            (Field::Networks(Side::Local), "10.1.0.0/24"),
-            (Field::Networks(Side::Remote), "10.3.0.0/24"),
+            (Field::Name(SiteSide::Remote), "site-c"),
+            (Field::Outside(SiteSide::Remote), "198.51.100.3"),
+            (Field::Networks(SiteSide::Local), "10.1.0.0/24"),
+            (Field::Networks(SiteSide::Remote), "10.3.0.0/24"),
         ];
         for field in Field::ALL {
             let text = said.iter().find(|(one, _)| *one == field).map(|(_, text)| (*text).to_owned());
@@ -193,7 +193,7 @@ mod tests {
         let existing = Existing::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
         let plan = plan(&existing);
         assert_eq!((plan.udp_port, plan.sites[0].outside.to_string()), (5500, "192.0.2.1".to_owned()));
-        let psk = Plan { keys: KeySource::Psk, ..plan.clone() };
+        let psk = TwoSites { keys: KeySource::Psk, ..plan.clone() };
         assert!(
             existing.misfit(&plan).is_none()
                 && existing.misfit(&psk).is_some_and(|why| why.contains("no charon"))

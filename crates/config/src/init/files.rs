@@ -7,7 +7,7 @@ use rand::rngs::SysRng;
 use rand::{RngExt, TryRng};
 use zeroize::Zeroizing;
 
-use super::{KeySource, Plan, Reached, Side, Site};
+use super::{KeySource, Reached, Site, SiteSide, TwoSites};
 use crate::ends::unspecified_like;
 use crate::genkey::{GenkeyError, genkey};
 use crate::lines::Lines;
@@ -39,7 +39,7 @@ impl Secrets {
     ///
     /// # Errors
     /// [`GenkeyError`].
-    pub fn random(plan: &Plan) -> Result<Self, GenkeyError> {
+    pub fn random(plan: &TwoSites) -> Result<Self, GenkeyError> {
         if plan.keys == KeySource::Psk {
             let mut key = Zeroizing::new(vec![0; PSK_BYTES]);
             SysRng.try_fill_bytes(&mut key)?;
@@ -54,8 +54,8 @@ impl Secrets {
 }
 
 /// The files of each site.
-pub fn files(plan: &Plan, secrets: &Secrets) -> [Vec<SiteFile>; 2] {
-    Side::BOTH.map(|side| {
+pub fn files(plan: &TwoSites, secrets: &Secrets) -> [Vec<SiteFile>; 2] {
+    SiteSide::BOTH.map(|side| {
         let convoy =
             SiteFile { path: "etc/convoy/convoy.toml".into(), text: convoy_toml(plan, side, secrets) };
         match secrets {
@@ -68,7 +68,7 @@ pub fn files(plan: &Plan, secrets: &Secrets) -> [Vec<SiteFile>; 2] {
     })
 }
 
-fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> {
+fn convoy_toml(plan: &TwoSites, side: SiteSide, secrets: &Secrets) -> Zeroizing<String> {
     let (own, peer) = (plan.site(side), plan.site(side.other()));
     let mut text = Lines::new();
     text.add(&format!("# The gateway of {} with a tunnel to {}, by convoy init.", own.name, peer.name));
@@ -97,13 +97,13 @@ fn convoy_toml(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> 
 }
 
 /// The `[[tunnel]]` of a side to the other one alone.
-pub(super) fn tunnel(plan: &Plan, side: Side, secrets: &Secrets) -> Zeroizing<String> {
+pub(super) fn tunnel(plan: &TwoSites, side: SiteSide, secrets: &Secrets) -> Zeroizing<String> {
     let mut text = Lines::new();
     tunnel_table(plan, side, secrets, &mut text);
     text.0
 }
 
-fn tunnel_table(plan: &Plan, side: Side, secrets: &Secrets, text: &mut Lines) {
+fn tunnel_table(plan: &TwoSites, side: SiteSide, secrets: &Secrets, text: &mut Lines) {
     let (own, peer) = (plan.site(side), plan.site(side.other()));
     text.add("[[tunnel]]");
     text.word("name", &peer.name);
@@ -125,7 +125,7 @@ fn tunnel_table(plan: &Plan, side: Side, secrets: &Secrets, text: &mut Lines) {
 }
 
 /// What only a tunnel with static keys has.
-fn static_keys(plan: &Plan, side: Side, keys: &[(u32, Zeroizing<String>); 2], text: &mut Lines) {
+fn static_keys(plan: &TwoSites, side: SiteSide, keys: &[(u32, Zeroizing<String>); 2], text: &mut Lines) {
     let peers_port = plan.reached_port(side.other());
     if peers_port != convoy_port::NATT_PORT {
         text.add(&format!("remote_port = {peers_port}"));
@@ -142,28 +142,28 @@ fn static_keys(plan: &Plan, side: Side, keys: &[(u32, Zeroizing<String>); 2], te
 }
 
 /// The ends of a connection in swanctl.conf, and what this end does by itself.
-struct Ends<'a> {
+struct FileEnds<'a> {
     remote_addrs: &'a str,
     start_action: &'static str,
     dpd_action: &'static str,
 }
 
 /// An end that is reached nowhere begins; the other one waits for it.
-fn ends<'a>(own: &Site, peer: &'a Site) -> Ends<'a> {
+fn ends<'a>(own: &Site, peer: &'a Site) -> FileEnds<'a> {
     match (&own.reached, &peer.reached) {
-        (_, Reached::Nowhere) => Ends { remote_addrs: "%any", start_action: "none", dpd_action: "clear" },
+        (_, Reached::Nowhere) => FileEnds { remote_addrs: "%any", start_action: "none", dpd_action: "clear" },
         (Reached::Nowhere, Reached::At { host, .. }) => {
-            Ends { remote_addrs: host, start_action: "trap|start", dpd_action: "trap" }
+            FileEnds { remote_addrs: host, start_action: "trap|start", dpd_action: "trap" }
         }
         (_, Reached::At { host, .. }) => {
-            Ends { remote_addrs: host, start_action: "trap", dpd_action: "trap" }
+            FileEnds { remote_addrs: host, start_action: "trap", dpd_action: "trap" }
         }
     }
 }
 
-fn swanctl_conf(plan: &Plan, side: Side, key: &str) -> Zeroizing<String> {
+fn swanctl_conf(plan: &TwoSites, side: SiteSide, key: &str) -> Zeroizing<String> {
     let (own, peer) = (plan.site(side), plan.site(side.other()));
-    let Ends { remote_addrs, start_action, dpd_action } = ends(own, peer);
+    let FileEnds { remote_addrs, start_action, dpd_action } = ends(own, peer);
     let list = |site: &Site| site.networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (local_ts, remote_ts) = (list(own), list(peer));
     let local_addrs = if plan.roams(side) { "%any".to_owned() } else { own.outside.to_string() };

@@ -37,18 +37,18 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 
 /// A gateway's outside end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum OutsideEnd {
     Address(IpAddr),
     Name(String),
 }
 
-pub(super) fn end(text: &str) -> Result<End, String> {
+pub(super) fn end(text: &str) -> Result<OutsideEnd, String> {
     match text.parse::<IpAddr>() {
         Ok(address) if address.is_unspecified() || address.is_multicast() => {
             Err(format!("{address} is no address of a single host"))
         }
-        Ok(address) => Ok(End::Address(address)),
-        Err(_) if is_host_name(text) => Ok(End::Name(text.to_owned())),
+        Ok(address) => Ok(OutsideEnd::Address(address)),
+        Err(_) if is_host_name(text) => Ok(OutsideEnd::Name(text.to_owned())),
         Err(_) => Err(format!(
             "{text:?}: an address or a name is expected, such as 192.0.2.1, 2001:db8::1 or gateway.example.org"
         )),
@@ -68,8 +68,8 @@ pub(super) fn reached(text: &str) -> Result<Reached, String> {
         return at(host.to_owned(), Some(port(after)?));
     }
     match end(text)? {
-        End::Address(address) => at(address.to_string(), None),
-        End::Name(name) => at(name, None),
+        OutsideEnd::Address(address) => at(address.to_string(), None),
+        OutsideEnd::Name(name) => at(name, None),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `[tunnel.soft]` and `[tunnel.hard]`.
 
-use convoy_ipsec::{Lifetime, Limits};
+use convoy_ipsec::{Lifetime, LifetimeLimits};
 use convoy_settings::Checker;
 use toml::Spanned;
 
@@ -28,9 +28,9 @@ pub(super) fn lifetime(
     Lifetime { soft, hard }
 }
 
-fn limits(file: Option<&file::Limits>) -> Limits {
-    let Some(file) = file else { return Limits::default() };
+fn limits(file: Option<&file::Limits>) -> LifetimeLimits {
+    let Some(file) = file else { return LifetimeLimits::default() };
     let number = |value: &Option<Spanned<u64>>| value.as_ref().map(|value| *value.get_ref());
     let time_ns = number(&file.seconds).map(|seconds| seconds.saturating_mul(1_000_000_000));
-    Limits { bytes: number(&file.bytes), packets: number(&file.packets), time_ns }
+    LifetimeLimits { bytes: number(&file.bytes), packets: number(&file.packets), time_ns }
 }

@@ -25,7 +25,7 @@ const RATES: std::ops::RangeInclusive<u64> = ONE / 10..=ONE * 10;
 
 /// The system's clock and the counter, read together.
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     ticks: u64,
     ns: u64,
 }
@@ -38,7 +38,7 @@ struct SystemReading {
 }
 
 /// A thread's view of the time stamp counter.
-struct Counter {
+struct TickCounter {
     /// Its last reading of the system's clock.
     ticks: Cell<u64>,
     ns: Cell<u64>,
@@ -47,11 +47,11 @@ struct Counter {
     /// In 1 / [`ONE`] ns per tick.
     rate: Cell<u64>,
     /// An earlier reading, from which the rate is computed.
-    base: Cell<Option<Reading>>,
+    base: Cell<Option<ClockReading>>,
 }
 
 thread_local! {
-    static COUNTER: Counter = const { Counter::new() };
+    static COUNTER: TickCounter = const { TickCounter::new() };
 }
 
 /// Now, in ns since a moment that is the same for the whole process. Within a thread it never goes
@@ -61,7 +61,7 @@ pub(super) fn now_ns() -> u64 {
     COUNTER.with(|counter| counter.now_ns(ticks(), system_reading))
 }
 
-impl Counter {
+impl TickCounter {
     const fn new() -> Self {
         Self {
             ticks: Cell::new(0),
@@ -90,7 +90,7 @@ impl Counter {
         self.ns.set(ns);
         self.span.set(0);
         let Some(ticks) = ticks else { return ns };
-        if let Some(rate) = self.learn_rate(Reading { ticks, ns: system_ns }) {
+        if let Some(rate) = self.learn_rate(ClockReading { ticks, ns: system_ns }) {
             // If ahead of the system's clock, run slower, so that it catches up within this span or
             // the next ones.
             let ahead_ns = (ns - system_ns).min(SPAN_NS / 2);
@@ -102,7 +102,7 @@ impl Counter {
     }
 
     /// The counter's rate since an earlier reading; `None` while no suitable reading exists.
-    fn learn_rate(&self, reading: Reading) -> Option<u64> {
+    fn learn_rate(&self, reading: ClockReading) -> Option<u64> {
         let Some(base) = self.base.get() else {
             self.base.set(Some(reading));
             return None;
@@ -168,13 +168,13 @@ mod tests {
 
     /// A simulated machine whose counter has 2.5 ticks per ns.
     struct Machine {
-        counter: Counter,
+        counter: TickCounter,
         asked: u32,
     }
 
     impl Machine {
         fn new() -> Self {
-            Self { counter: Counter::new(), asked: 0 }
+            Self { counter: TickCounter::new(), asked: 0 }
         }
 
         /// The time returned when the system's clock reads `system_ns` and the counter `ticks`.

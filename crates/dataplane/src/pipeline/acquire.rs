@@ -28,7 +28,7 @@ pub struct Acquire {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingPackets {
     packets: VecDeque<(u64, WithoutSa)>,
     asked_ns: u64,
 }
@@ -36,7 +36,7 @@ struct Waiting {
 /// The waiting packets, by tunnel.
 #[derive(Default)]
 pub(super) struct AcquireQueue {
-    tunnels: HashMap<TunnelId, Waiting>,
+    tunnels: HashMap<TunnelId, WaitingPackets>,
     count: usize,
 }
 

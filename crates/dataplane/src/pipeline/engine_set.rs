@@ -15,7 +15,7 @@ use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{EngineSlot, Health, SlotCounters};
-use super::in_flight::{Context, Deadlines, Records, Trains};
+use super::in_flight::{Deadlines, SubmitContext, TrainRecords, Trains};
 use super::train::OrderPosition;
 
 /// An event for the operator.
@@ -141,7 +141,7 @@ impl EngineSet {
         &mut self,
         sa: SaIndex,
         keys: &KeyMaterial,
-        records: &mut Records<'_>,
+        records: &mut TrainRecords<'_>,
     ) -> Result<(), EngineError> {
         let transform = keys.transform();
         let mut capable = false;
@@ -213,7 +213,7 @@ impl EngineSet {
         &mut self,
         engine: usize,
         packets: &[CryptoPacket],
-        records: &mut Records<'_>,
+        records: &mut TrainRecords<'_>,
     ) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
         self.slots[engine].counters.retried_packets += undone as u64;
@@ -249,21 +249,26 @@ impl EngineSet {
         submission: Submission,
         place: OrderPosition,
         deadlines: Deadlines,
-        context: &mut Context<'_>,
+        context: &mut SubmitContext<'_>,
     ) {
         let result = self.slots[engine].submit(submission, place, deadlines, context);
         self.quarantine_on_error(engine, result, context);
     }
 
     /// Quarantines an engine whose operation returned an error.
-    fn quarantine_on_error(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
+    fn quarantine_on_error(
+        &mut self,
+        engine: usize,
+        result: Result<(), String>,
+        context: &mut SubmitContext<'_>,
+    ) {
         if let Err(reason) = result {
             self.quarantine(engine, reason, &mut context.records);
         }
     }
 
     /// Polls every engine that is not gathering: completions, failures, deadlines, recoveries.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+    pub(super) fn poll(&mut self, context: &mut SubmitContext<'_>) {
         for engine in 0..self.slots.len() {
             self.poll_one(engine, context);
         }
@@ -280,7 +285,7 @@ impl EngineSet {
     }
 
     /// Makes engines start what they have gathered, and polls them; returns whether there was any.
-    pub(super) fn begin(&mut self, context: &mut Context<'_>) -> bool {
+    pub(super) fn begin(&mut self, context: &mut SubmitContext<'_>) -> bool {
         let mut any = false;
         for engine in 0..self.slots.len() {
             if self.has_gathered(engine) {
@@ -292,13 +297,13 @@ impl EngineSet {
     }
 
     /// Polls one engine unless it is gathering, since a poll would make it start.
-    pub(super) fn poll_one(&mut self, engine: usize, context: &mut Context<'_>) {
+    pub(super) fn poll_one(&mut self, engine: usize, context: &mut SubmitContext<'_>) {
         if !self.has_gathered(engine) {
             self.poll_now(engine, context);
         }
     }
 
-    fn poll_now(&mut self, engine: usize, context: &mut Context<'_>) {
+    fn poll_now(&mut self, engine: usize, context: &mut SubmitContext<'_>) {
         let result = self.slots[engine].poll(context);
         self.quarantine_on_error(engine, result, context);
         self.have_late_done(engine, context);
@@ -314,7 +319,7 @@ impl EngineSet {
     }
 
     /// Moves what an engine is late with to other engines, if any of them can do it.
-    fn have_late_done(&mut self, engine: usize, context: &mut Context<'_>) {
+    fn have_late_done(&mut self, engine: usize, context: &mut SubmitContext<'_>) {
         let mut result = Ok(());
         while let Some(late) = self.slots[engine].late(context.records.now_ns, context.records.trains) {
             if self.can_others(engine, late) {
@@ -360,7 +365,7 @@ impl EngineSet {
         true
     }
 
-    fn quarantine(&mut self, engine: usize, reason: String, records: &mut Records<'_>) {
+    fn quarantine(&mut self, engine: usize, reason: String, records: &mut TrainRecords<'_>) {
         let slot = &mut self.slots[engine];
         if !slot.is_up() {
             return;

@@ -10,7 +10,7 @@ use convoy_engine::{
 use convoy_ipsec::{CryptoPacket, CryptoStatus};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
-use super::in_flight::{Context, Deadlines, InFlight, Records, Trains};
+use super::in_flight::{Deadlines, InFlight, SubmitContext, TrainRecords, Trains};
 use super::train::{OrderPosition, Train};
 use lateness::Lateness;
 pub use lateness::Timeouts;
@@ -141,7 +141,7 @@ impl EngineSlot {
         submission: Submission,
         place: OrderPosition,
         deadlines: Deadlines,
-        context: &mut Context<'_>,
+        context: &mut SubmitContext<'_>,
     ) -> Result<(), String> {
         let mut kept = self.spare.pop().unwrap_or_default();
         if self.description().needs_input_kept {
@@ -163,7 +163,7 @@ impl EngineSlot {
         self.offer(submission, context)
     }
 
-    fn offer(&mut self, submission: Submission, context: &mut Context<'_>) -> Result<(), String> {
+    fn offer(&mut self, submission: Submission, context: &mut SubmitContext<'_>) -> Result<(), String> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(submission);
             return Ok(());
@@ -185,7 +185,7 @@ impl EngineSlot {
     }
 
     /// Collects completions. `Err` says how the engine has failed.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Result<(), String> {
+    pub(super) fn poll(&mut self, context: &mut SubmitContext<'_>) -> Result<(), String> {
         let mut result = Ok(());
         self.engine.poll(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
@@ -207,7 +207,7 @@ impl EngineSlot {
         result
     }
 
-    fn complete(&mut self, completion: Completion, context: &mut Context<'_>) -> Result<(), String> {
+    fn complete(&mut self, completion: Completion, context: &mut SubmitContext<'_>) -> Result<(), String> {
         let Completion { submission, outcome, service_ns } = completion;
         let ticket = submission.ticket;
         let Some(entry) = context.records.trains.take_record(self.at, ticket) else {
@@ -248,7 +248,7 @@ impl EngineSlot {
 
     /// Queues what never reached the engine to be processed again. The packets are intact; the
     /// copies are returned to their pool on drop.
-    fn withdraw_backlog(&mut self, records: &mut Records<'_>) {
+    fn withdraw_backlog(&mut self, records: &mut TrainRecords<'_>) {
         for submission in self.backlog.drain(..) {
             let entry = records.trains.forget(records.now_ns, self.at, submission.ticket);
             let Some(entry) = entry else { continue };
@@ -258,7 +258,7 @@ impl EngineSlot {
     }
 
     /// Takes the engine out of use: all its trains are processed again elsewhere.
-    pub(super) fn quarantine(&mut self, reason: String, records: &mut Records<'_>) {
+    pub(super) fn quarantine(&mut self, reason: String, records: &mut TrainRecords<'_>) {
         if !self.is_up() {
             return;
         }

@@ -46,7 +46,7 @@ pub(super) type Trains = Scheduler<CryptoPacket, InFlight>;
 pub(super) type Again = VecDeque<Train>;
 
 /// The records of trains in flight.
-pub(super) struct Records<'a> {
+pub(super) struct TrainRecords<'a> {
     /// The time, in ns.
     pub(super) now_ns: u64,
     /// Holds the record of each train.
@@ -56,8 +56,8 @@ pub(super) struct Records<'a> {
 }
 
 /// What is needed to submit to engines and to poll them.
-pub(super) struct Context<'a> {
-    pub(super) records: Records<'a>,
+pub(super) struct SubmitContext<'a> {
+    pub(super) records: TrainRecords<'a>,
     /// Frames for copies of input that an engine may lose.
     pub(super) pool: &'a mut FramePool,
     /// Receives finished trains.

@@ -263,12 +263,12 @@ impl Pipeline {
     /// returns an engine's cost for a transform that is new here.
     ///
     /// # Errors
-    /// [`InstallError`] says which of the two refused it; it is then in neither.
+    /// [`SaInstallError`] says which of the two refused it; it is then in neither.
     pub fn install(
         &mut self,
         sa: &SaConfig,
         cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
-    ) -> Result<SaIndex, InstallError> {
+    ) -> Result<SaIndex, SaInstallError> {
         let direction = match sa.direction {
             SaDirection::Outbound => Direction::Seal,
             SaDirection::Inbound => Direction::Open,
@@ -410,7 +410,7 @@ fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
 
 /// Why an SA was not installed.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
+pub enum SaInstallError {
     /// The SAD refused it.
     #[error(transparent)]
     Sad(#[from] convoy_ipsec::InstallError),

@@ -23,7 +23,7 @@ use convoy_scheduler::{
 
 use super::engine_set::{EngineEvent, EngineSet};
 use super::engine_slot::Timeouts;
-use super::in_flight::{Again, Context, Records, Trains};
+use super::in_flight::{Again, SubmitContext, TrainRecords, Trains};
 use super::iv_source::IvSource;
 use super::train::{Algorithms, OrderPosition, SeenSas, Train};
 use crate::append::append;
@@ -327,11 +327,11 @@ impl CryptoStage {
         &mut self,
         now_ns: u64,
         pool: &mut FramePool,
-        work: impl FnOnce(&mut EngineSet, &mut Context<'_>) -> T,
+        work: impl FnOnce(&mut EngineSet, &mut SubmitContext<'_>) -> T,
     ) -> T {
         let Self { engines, scheduler, done, again, .. } = self;
-        let records = Records { now_ns, trains: scheduler, again };
-        work(engines, &mut Context { records, pool, done })
+        let records = TrainRecords { now_ns, trains: scheduler, again };
+        work(engines, &mut SubmitContext { records, pool, done })
     }
 
     /// Releases finished trains in order; returns whether there were any.

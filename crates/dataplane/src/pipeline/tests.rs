@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use convoy_engine::testing::ScriptedEngine;
 use convoy_engine::{
-    AlgorithmCost, Binding, Engine, EngineDescription, Fault, FaultPlan, Faulty, Software, Takes,
+    AlgorithmCost, Binding, Engine, EngineDescription, FaultPlan, Faulty, InjectedFault, Software, Takes,
 };
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoPacket, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits,
@@ -232,7 +232,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
 #[test]
 fn an_engine_that_vanished_comes_back_with_its_keys() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(Fault::Vanish, 2));
+    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(InjectedFault::Vanish, 2));
     let mut stage = stage(vec![Box::new(flaky)], Policy::FinishingTime);
     // It is the only engine: packets wait until it is probed, 100 ms later, and none is lost.
     let left = run(&mut stage, &mut pool, 30);

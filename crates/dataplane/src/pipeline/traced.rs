@@ -5,7 +5,7 @@ use convoy_packet::{Frame, FramePool};
 use convoy_scheduler::TrainDispatch;
 
 use super::{CryptoStage, Departures, Pipeline, Released};
-use crate::trace::{Event, Outcome, PacketTrace, Place, TraceFilter, TracedSa, Tracer};
+use crate::trace::{PacketPlace, PacketTrace, TraceEvent, TraceFilter, TraceOutcome, TracedSa, Tracer};
 
 /// What a trace says of an SA.
 fn traced_sa(tables: &Tables, index: SaIndex) -> Option<TracedSa> {
@@ -55,11 +55,11 @@ impl Pipeline {
         let Self { stage, ipsec, outbound, .. } = self;
         let Some(tracer) = &mut stage.tracer else { return };
         let loss = classified(tracer, &mut ipsec.tables, packets);
-        tracer.passed(&outbound.bypass, Place::Leaving, || Some(Event::Bypassed));
+        tracer.passed(&outbound.bypass, PacketPlace::Leaving, || Some(TraceEvent::Bypassed));
         for waiting in &outbound.without_sa {
             let of_tunnel = |tunnel: TunnelId| TracedSa { spi: 0, tunnel };
             tracer.belongs(&waiting.frame, || Some(of_tunnel(waiting.tunnel)));
-            tracer.passed([&waiting.frame], Place::Inside, || Some(Event::WaitsForSa));
+            tracer.passed([&waiting.frame], PacketPlace::Inside, || Some(TraceEvent::WaitsForSa));
         }
         end_burst(tracer, &ipsec.tables, &outbound.for_others, loss);
     }
@@ -69,8 +69,8 @@ impl Pipeline {
         let Self { stage, ipsec, inbound, .. } = self;
         let Some(tracer) = &mut stage.tracer else { return };
         let loss = classified(tracer, &mut ipsec.tables, packets);
-        tracer.passed(&inbound.bypass, Place::Leaving, || Some(Event::Bypassed));
-        inbound.ike.iter().for_each(|frame| tracer.end(frame.id(), Outcome::ToDaemon));
+        tracer.passed(&inbound.bypass, PacketPlace::Leaving, || Some(TraceEvent::Bypassed));
+        inbound.ike.iter().for_each(|frame| tracer.end(frame.id(), TraceOutcome::ToDaemon));
         end_burst(tracer, &ipsec.tables, &inbound.for_others, loss);
     }
 
@@ -79,7 +79,7 @@ impl Pipeline {
         let Self { stage, released: Released { outbound, inbound }, .. } = self;
         let Some(tracer) = &mut stage.tracer else { return };
         let frames = outbound.iter().chain(inbound.iter()).map(|packet| &packet.frame);
-        tracer.passed(frames, Place::Finishing, || Some(Event::InOrder));
+        tracer.passed(frames, PacketPlace::Finishing, || Some(TraceEvent::InOrder));
     }
 
     #[cold]
@@ -90,8 +90,8 @@ impl Pipeline {
         let sa_of = |index| traced_sa(&ipsec.tables, index);
         let loss = tracer.apply(&notes, &sa_of);
         let leaving = || departures.to_outside.iter().chain(&departures.to_inside);
-        tracer.passed(leaving(), Place::Leaving, || None);
-        tracer.end_missing(Place::Finishing, [], loss, &sa_of);
+        tracer.passed(leaving(), PacketPlace::Leaving, || None);
+        tracer.end_missing(PacketPlace::Finishing, [], loss, &sa_of);
     }
 
     /// Notes packets that were dropped while they waited.
@@ -115,7 +115,7 @@ fn classified(
     for packet in packets {
         tracer.belongs(&packet.frame, || traced_sa(tables, packet.sa));
     }
-    tracer.passed(frames_of(packets), Place::Inside, || Some(Event::Classified));
+    tracer.passed(frames_of(packets), PacketPlace::Inside, || Some(TraceEvent::Classified));
     loss
 }
 
@@ -128,9 +128,9 @@ fn end_burst(
     loss: Option<crate::trace::Loss>,
 ) {
     for (worker, frame) in for_others {
-        tracer.end(frame.id(), Outcome::HandedOver { worker: *worker, frame: frame.id() });
+        tracer.end(frame.id(), TraceOutcome::HandedOver { worker: *worker, frame: frame.id() });
     }
-    tracer.end_missing(Place::Burst, [], loss, &|index| traced_sa(tables, index));
+    tracer.end_missing(PacketPlace::Burst, [], loss, &|index| traced_sa(tables, index));
 }
 
 fn frames_of(packets: &[CryptoPacket]) -> impl Iterator<Item = &Frame> {
@@ -142,7 +142,9 @@ impl CryptoStage {
     pub(super) fn trace_entering(&mut self, packets: &[CryptoPacket]) {
         let (waiting, in_line) = (self.scheduler.waiting(), self.in_line());
         let Some(tracer) = &mut self.tracer else { return };
-        tracer.passed(frames_of(packets), Place::Inside, || Some(Event::Window { waiting, in_line }));
+        tracer.passed(frames_of(packets), PacketPlace::Inside, || {
+            Some(TraceEvent::Window { waiting, in_line })
+        });
     }
 
     #[cold]
@@ -152,8 +154,8 @@ impl CryptoStage {
         let mut sas: Vec<SaIndex> = packets.iter().map(|packet| packet.sa).collect();
         sas.sort_unstable();
         sas.dedup();
-        tracer.passed(frames_of(packets), Place::Inside, || {
-            Some(Event::Train {
+        tracer.passed(frames_of(packets), PacketPlace::Inside, || {
+            Some(TraceEvent::Train {
                 engine: engine.clone(),
                 packets: packets.len(),
                 sas: sas.len(),

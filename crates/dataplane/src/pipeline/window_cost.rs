@@ -15,7 +15,7 @@ const WINDOWS: u64 = 64;
 const RUNS: usize = 16;
 
 /// A payload of the size of a packet's record.
-type Payload = [u8; size_of::<CryptoPacket>()];
+type RecordBytes = [u8; size_of::<CryptoPacket>()];
 
 /// In ns; measured once per process, which takes about a millisecond.
 pub fn window_cost_ns() -> f64 {
@@ -32,7 +32,7 @@ fn run() -> f64 {
         costs: vec![Some(CostModel { t_init: 100.0, t_block: 1.0 })],
     };
     let config = SchedulerConfig { window: WINDOW as usize, ..SchedulerConfig::default() };
-    let Ok(mut scheduler) = Scheduler::<Payload>::new(config, vec![engine]) else { return 0.0 };
+    let Ok(mut scheduler) = Scheduler::<RecordBytes>::new(config, vec![engine]) else { return 0.0 };
     let began = Instant::now();
     for now in 0..WINDOWS {
         for packet in 0..WINDOW {

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use convoy_ipsec::{CryptoPacket, DropReason, FrameNote, SaIndex};
 use convoy_packet::Frame;
 
-use super::{Event, KEPT_BYTES, MOST_ACTIVE, Outcome, PacketTrace, Step, TraceFilter, TracedSa};
+use super::{
+    KEPT_BYTES, MOST_ACTIVE, PacketTrace, TraceEvent, TraceFilter, TraceOutcome, TraceStep, TracedSa,
+};
 use crate::clock::Clock;
 use crate::side::Side;
 
@@ -16,7 +18,7 @@ pub(crate) type SaOf<'a> = dyn Fn(SaIndex) -> Option<TracedSa> + 'a;
 
 /// Where a packet is, as far as the tracer must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PacketPlace {
     /// In the burst that is classified.
     Burst,
     /// In the pipeline, or waiting for an SA.
@@ -37,7 +39,7 @@ pub(crate) struct Departing {
 
 struct Active {
     trace: PacketTrace,
-    place: Place,
+    place: PacketPlace,
 }
 
 /// Follows packets of one worker.
@@ -79,8 +81,8 @@ impl Tracer {
                 continue;
             }
             let event = match port {
-                Some(port) => Event::Received { port: port.to_owned() },
-                None => Event::TakenOver,
+                Some(port) => TraceEvent::Received { port: port.to_owned() },
+                None => TraceEvent::TakenOver,
             };
             let trace = PacketTrace {
                 worker: self.worker,
@@ -91,10 +93,10 @@ impl Tracer {
                 sent: Vec::new(),
                 sent_len: 0,
                 sa: None,
-                steps: vec![Step { at_ns, event }],
+                steps: vec![TraceStep { at_ns, event }],
                 outcome: None,
             };
-            self.active.insert(frame.id(), Active { trace, place: Place::Burst });
+            self.active.insert(frame.id(), Active { trace, place: PacketPlace::Burst });
         }
     }
 
@@ -102,14 +104,14 @@ impl Tracer {
     pub(crate) fn passed<'a>(
         &mut self,
         frames: impl IntoIterator<Item = &'a Frame>,
-        place: Place,
-        event: impl Fn() -> Option<Event>,
+        place: PacketPlace,
+        event: impl Fn() -> Option<TraceEvent>,
     ) {
         let at_ns = self.clock.now_ns();
         for frame in frames {
             if let Some(active) = self.active.get_mut(&frame.id()) {
                 active.place = place;
-                active.trace.steps.extend(event().map(|event| Step { at_ns, event }));
+                active.trace.steps.extend(event().map(|event| TraceStep { at_ns, event }));
             }
         }
     }
@@ -126,8 +128,8 @@ impl Tracer {
         let at_ns = self.clock.now_ns();
         for packet in packets {
             if let Some(active) = self.active.get_mut(&packet.frame.id()) {
-                let event = Event::Done { is_good: is_good(packet) };
-                active.trace.steps.push(Step { at_ns, event });
+                let event = TraceEvent::Done { is_good: is_good(packet) };
+                active.trace.steps.push(TraceStep { at_ns, event });
             }
         }
     }
@@ -145,7 +147,7 @@ impl Tracer {
     }
 
     /// Ends the trace of a packet.
-    pub(crate) fn end(&mut self, frame: u32, outcome: Outcome) {
+    pub(crate) fn end(&mut self, frame: u32, outcome: TraceOutcome) {
         self.end_with(frame, outcome, |_| ());
     }
 
@@ -153,15 +155,15 @@ impl Tracer {
     pub(crate) fn left(&mut self, departing: Departing, mut refused: impl FnMut(u32) -> Option<DropReason>) {
         let Departing { frame, port, bytes, len } = departing;
         let spi = self.active.get(&frame).and_then(|active| active.trace.sa).map_or(0, |sa| sa.spi);
-        let outcome = refused(spi).map_or(Outcome::Sent { port }, Outcome::Dropped);
+        let outcome = refused(spi).map_or(TraceOutcome::Sent { port }, TraceOutcome::Dropped);
         self.end_with(frame, outcome, |trace| (trace.sent, trace.sent_len) = (bytes, len));
     }
 
-    fn end_with(&mut self, frame: u32, outcome: Outcome, complete: impl FnOnce(&mut PacketTrace)) {
+    fn end_with(&mut self, frame: u32, outcome: TraceOutcome, complete: impl FnOnce(&mut PacketTrace)) {
         let Some(Active { mut trace, .. }) = self.active.remove(&frame) else { return };
         let at_ns = self.clock.now_ns();
         complete(&mut trace);
-        trace.steps.push(Step { at_ns, event: Event::Ended });
+        trace.steps.push(TraceStep { at_ns, event: TraceEvent::Ended });
         trace.outcome = Some(outcome);
         if self.sought > 0 && self.filter.takes(&trace) {
             self.sought -= 1;
@@ -196,7 +198,7 @@ impl Tracer {
     /// `loss` says, or their bytes are in other packets now.
     pub(crate) fn end_missing<'a>(
         &mut self,
-        place: Place,
+        place: PacketPlace,
         present: impl IntoIterator<Item = &'a Frame>,
         loss: Option<Loss>,
         sa_of: &SaOf<'_>,
@@ -212,7 +214,7 @@ impl Tracer {
         for frame in missing {
             match loss {
                 Some(loss) => self.drop(frame, loss, sa_of),
-                None => self.end(frame, Outcome::TakenUp),
+                None => self.end(frame, TraceOutcome::TakenUp),
             }
         }
     }
@@ -220,7 +222,7 @@ impl Tracer {
     fn drop(&mut self, frame: u32, (sa, reason): Loss, sa_of: &SaOf<'_>) {
         if let Some(active) = self.active.get_mut(&frame) {
             active.trace.sa = active.trace.sa.or_else(|| sa.and_then(sa_of));
-            self.end(frame, Outcome::Dropped(reason));
+            self.end(frame, TraceOutcome::Dropped(reason));
         }
     }
 }
@@ -256,7 +258,7 @@ mod tests {
         let (mut tracer, time) = tracer(first(2));
         tracer.arrived(Side::Inside, Some("tun"), &frames);
         time.advance_to(5);
-        tracer.passed(&frames, Place::Inside, || Some(Event::Classified));
+        tracer.passed(&frames, PacketPlace::Inside, || Some(TraceEvent::Classified));
         time.advance_to(7);
         let departing = tracer.departing(&frames, "udp");
         assert_eq!(departing.len(), 2, "only so many were sought");
@@ -266,13 +268,13 @@ mod tests {
         assert!(tracer.is_complete());
         let done = tracer.take_done();
         let expected = [
-            Step { at_ns: 0, event: Event::Received { port: "tun".to_owned() } },
-            Step { at_ns: 5, event: Event::Classified },
-            Step { at_ns: 7, event: Event::Ended },
+            TraceStep { at_ns: 0, event: TraceEvent::Received { port: "tun".to_owned() } },
+            TraceStep { at_ns: 5, event: TraceEvent::Classified },
+            TraceStep { at_ns: 7, event: TraceEvent::Ended },
         ];
         for trace in &done {
             assert_eq!((&trace.steps[..], &trace.sent[..], trace.worker), (&expected[..], &b"packet"[..], 3));
-            assert_eq!(trace.outcome, Some(Outcome::Sent { port: "udp".to_owned() }));
+            assert_eq!(trace.outcome, Some(TraceOutcome::Sent { port: "udp".to_owned() }));
         }
         assert_eq!(done.len(), 2);
         pool.give_back_burst(&mut { frames });
@@ -293,13 +295,13 @@ mod tests {
         ];
         let loss = tracer.apply(&notes, &unknown);
         // The packet that was copied is still there, the third one is not.
-        tracer.end_missing(Place::Burst, &frames[3..], loss, &unknown);
+        tracer.end_missing(PacketPlace::Burst, &frames[3..], loss, &unknown);
         let outcomes: Vec<_> =
             tracer.take_done().into_iter().map(|trace| (trace.first_frame, trace.outcome)).collect();
-        let lost = |frame, reason| (frame, Some(Outcome::Dropped(reason)));
+        let lost = |frame, reason| (frame, Some(TraceOutcome::Dropped(reason)));
         assert_eq!(outcomes, [lost(dropped, reason), lost(uncounted, DropReason::NoFrame)]);
-        tracer.end_missing(Place::Burst, [], None, &unknown);
-        assert_eq!(tracer.take_done()[0].outcome, Some(Outcome::TakenUp));
+        tracer.end_missing(PacketPlace::Burst, [], None, &unknown);
+        assert_eq!(tracer.take_done()[0].outcome, Some(TraceOutcome::TakenUp));
         pool.give_back_burst(&mut { frames });
     }
 
@@ -309,9 +311,9 @@ mod tests {
         let frames = frames(&mut pool, 2);
         let (mut tracer, _) = tracer(TraceFilter { only_dropped: true, ..first(1) });
         tracer.arrived(Side::Outside, Some("udp"), &frames);
-        tracer.end(frames[0].id(), Outcome::ToDaemon);
+        tracer.end(frames[0].id(), TraceOutcome::ToDaemon);
         assert!(tracer.take_done().is_empty() && !tracer.is_complete());
-        tracer.end(frames[1].id(), Outcome::Dropped(DropReason::UnknownSpi));
+        tracer.end(frames[1].id(), TraceOutcome::Dropped(DropReason::UnknownSpi));
         assert_eq!((tracer.take_done().len(), tracer.is_complete()), (1, true));
         pool.give_back_burst(&mut { frames });
     }

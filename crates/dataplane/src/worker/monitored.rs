@@ -6,7 +6,7 @@ use convoy_port::Port;
 
 use super::Worker;
 use crate::monitor::{Means, Monitor, Monitors};
-use crate::path_probe::Step;
+use crate::path_probe::ProbeStep;
 
 impl Worker {
     /// Takes the answers to the probes of these monitors from now on, whichever worker sends them.
@@ -50,12 +50,12 @@ impl Worker {
         let Some(path) = self.pipeline.ipsec().tables.assumed_path(tunnel) else { return };
         for step in monitor.path_steps(now_ns, &path) {
             match step {
-                Step::Send { len, sequence } => {
+                ProbeStep::Send { len, sequence } => {
                     let data_len = self.pipeline.ipsec().tables.echo_data_len(tunnel, len);
                     let number = EchoNumber { id: monitor.path_id(), sequence };
                     data_len.into_iter().for_each(|len| self.pipeline.send_echo(tunnel, number, len));
                 }
-                Step::Learn(mtu) => {
+                ProbeStep::Learn(mtu) => {
                     self.pipeline.ipsec_mut().tables.learn_path_mtu(now_ns, path.peer, mtu);
                 }
             }

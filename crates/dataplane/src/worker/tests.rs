@@ -12,7 +12,7 @@ use super::*;
 use crate::clock::VirtualTime;
 use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Multibuffer, Software};
+use convoy_engine::{Engine, FaultPlan, Faulty, InjectedFault, Multibuffer, Software};
 use convoy_ipsec::MappingChange;
 use convoy_packet::protocol::{AH, ESP};
 use convoy_packet::{IpHeader, Offload};
@@ -252,7 +252,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let mut costs = Costs::without_cache();
     costs.set_fixed("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
     costs.set_fixed("other", CostModel { t_init: 1e9, t_block: 1.0 });
-    let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
+    let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(InjectedFault::Hang, 0));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
     let pipeline = fixture.pipeline(engines, &costs, Clock::start());
     let mut packet = vec![0; 100];
@@ -366,7 +366,7 @@ fn a_worker_sleeps_until_an_engine_on_a_thread_of_its_own_wakes_it() {
         assert!(may_sleep_beside(engine));
     }
     let (slow, polls) = (Software::new("slow"), 3);
-    let plan = FaultPlan::once(Fault::Slow { polls }, 0);
+    let plan = FaultPlan::once(InjectedFault::Slow { polls }, 0);
     assert!(!may_sleep_beside(Faulty::new(Box::new(slow), plan)), "it wakes no worker");
 }
 

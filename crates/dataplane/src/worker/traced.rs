@@ -6,7 +6,7 @@ use convoy_ipsec::DropReason;
 use convoy_packet::Frame;
 
 use super::Worker;
-use crate::trace::{Departing, Place};
+use crate::trace::{Departing, PacketPlace};
 
 /// How many packets of a round had no port to leave by.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl Worker {
         };
         let queued = self.leaving.iter().flatten().flatten();
         if let Some(tracer) = self.pipeline.tracer() {
-            tracer.end_missing(Place::Leaving, queued, loss, &|_| None);
+            tracer.end_missing(PacketPlace::Leaving, queued, loss, &|_| None);
         }
     }
 }

@@ -10,9 +10,9 @@ use nix::errno::Errno;
 
 use super::eal::{Eal, last_words};
 use super::ffi::*;
-use super::queue::{Batch, Queue};
+use super::queue::{DeviceQueue, FrameBatch};
 use super::session::{Session, SessionKeys};
-use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash, is_pci_address};
+use crate::{Capability, DeviceCipher, DeviceHash, DeviceInfo, DpdkError, Features, is_pci_address};
 
 /// More queue pairs than a process can have workers.
 const MOST_QUEUES: usize = 64;
@@ -92,10 +92,10 @@ pub(super) fn info(id: i32) -> Option<DeviceInfo> {
 fn capability_of(raw: &RawCapability) -> Capability {
     let at = usize::from(raw.algorithm);
     if raw.is_hash != 0 {
-        return Capability::Hash { hash: Hash::ALL[at], key: raw.key, icv: raw.digest };
+        return Capability::Hash { hash: DeviceHash::ALL[at], key: raw.key, icv: raw.digest };
     }
     Capability::Cipher {
-        cipher: Cipher::ALL[at],
+        cipher: DeviceCipher::ALL[at],
         key: raw.key,
         nonce: raw.nonce,
         icv: raw.digest,
@@ -197,12 +197,12 @@ impl Device {
     ///
     /// # Errors
     /// [`DpdkError::Queues`] if none is free.
-    pub fn queue<B: Batch>(&'static self) -> Result<Queue<B>, DpdkError> {
+    pub fn queue<B: FrameBatch>(&'static self) -> Result<DeviceQueue<B>, DpdkError> {
         let none = || DpdkError::Queues { name: self.info.name.clone(), count: self.queue_pairs };
         let at = self.free_queues().pop().ok_or_else(none)?;
         // SAFETY: the number was taken from the list, so no other thread has it.
         let raw = NonNull::new(unsafe { convoy_dpdk_queue(self.raw.as_ptr(), at) }).ok_or_else(none)?;
-        Ok(Queue::new(self, raw, at))
+        Ok(DeviceQueue::new(self, raw, at))
     }
 
     /// Returns a queue pair that has nothing at the device.

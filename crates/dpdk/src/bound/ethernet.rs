@@ -195,8 +195,8 @@ impl EthernetQueue {
     /// or it has several segments.
     pub fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> usize {
         /// Frees the buffers, even if `take` panics.
-        struct Received(NonNull<RawEthQueue>);
-        impl Drop for Received {
+        struct ReceivedBuffers(NonNull<RawEthQueue>);
+        impl Drop for ReceivedBuffers {
             fn drop(&mut self) {
                 // SAFETY: `take` has returned for all frames, so nothing borrows the buffers any
                 // more.
@@ -207,7 +207,7 @@ impl EthernetQueue {
         let room = limit.min(ETHERNET_BURST) as u32;
         // SAFETY: `frames` has room for `room` frames, and this thread owns the queue.
         let count = unsafe { convoy_eth_receive(self.raw.as_ptr(), frames.as_mut_ptr(), room) } as usize;
-        let _received = Received(self.raw);
+        let _received = ReceivedBuffers(self.raw);
         for frame in &frames[..count] {
             // SAFETY: the buffer holds `len` bytes, and is freed after the loop.
             take(unsafe { std::slice::from_raw_parts(frame.bytes, frame.len as usize) });

@@ -17,7 +17,7 @@ pub enum Icv {
 
 /// The work on one packet. Offsets and lengths are in bytes; offsets count from the packet's start.
 #[derive(Clone, Copy, Debug)]
-pub struct Job {
+pub struct DeviceJob {
     /// Offset and length of the part to encrypt or decrypt.
     pub cipher: (usize, usize),
     /// Offset and length of the part to authenticate; an AEAD uses `cipher` instead.
@@ -30,7 +30,7 @@ pub struct Job {
     pub aad: [u8; 12],
 }
 
-impl Job {
+impl DeviceJob {
     /// The job in the shim's form for a packet of `len` bytes; `None` if a part lies outside the
     /// packet.
     #[inline]

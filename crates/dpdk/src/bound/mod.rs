@@ -16,6 +16,6 @@ pub use ethernet::{
     ETHERNET_BURST, EthernetConfig, EthernetCounters, EthernetDevice, EthernetInfo, EthernetQueue,
 };
 pub use ffi::{DIGEST_BYTES, NONCE_BYTES};
-pub use job::{Icv, Job};
-pub use queue::{Batch, Digest, Ended, Queue};
+pub use job::{DeviceJob, Icv};
+pub use queue::{DeviceQueue, Digest, FrameBatch, JobResult};
 pub use session::{Session, SessionKeys};

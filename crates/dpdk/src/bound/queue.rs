@@ -8,7 +8,7 @@ use convoy_packet::Frame;
 
 use super::device::Device;
 use super::ffi::*;
-use super::job::Job;
+use super::job::DeviceJob;
 use super::session::Session;
 
 /// Results fetched at a time.
@@ -19,14 +19,14 @@ const LAST_POLLS: usize = 10_000;
 /// Frames that go to a device together. The queue owns them until the last one is done.
 ///
 /// # Safety
-/// The device reads and writes the frames' bytes from [`Queue::submit`] until the queue returns the
-/// batch. Until then, the queue relies on the following:
+/// The device reads and writes the frames' bytes from [`DeviceQueue::submit`] until the queue
+/// returns the batch. Until then, the queue relies on the following:
 /// - `count` is constant, and `frame` returns the same frame for the same index at each call.
 /// - A frame that `frame` has returned is not dropped, replaced, resized or moved elsewhere,
 ///   neither by the batch nor by the closure that is passed to `submit`, which can access the batch
 ///   while earlier frames already wait for the device.
 /// - Moving the batch does not move the bytes of its frames.
-pub unsafe trait Batch {
+pub unsafe trait FrameBatch {
     /// Number of frames.
     fn count(&self) -> usize;
 
@@ -36,7 +36,7 @@ pub unsafe trait Batch {
 
 /// Result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum JobResult {
     /// The device had no job for the packet, or the job lies outside the frame. The packet is
     /// unchanged.
     Left,
@@ -59,16 +59,16 @@ struct Flight<B> {
     sessions: Vec<Arc<Session>>,
     /// Jobs that are not back.
     left: usize,
-    ended: Vec<Ended>,
+    ended: Vec<JobResult>,
     /// By packet; empty if all ICVs are in the packets.
     digests: Vec<Digest>,
 }
 
-type Spare = (Vec<Arc<Session>>, Vec<Ended>, Vec<Digest>);
+type Spare = (Vec<Arc<Session>>, Vec<JobResult>, Vec<Digest>);
 
 /// A queue pair of a device, used by one thread at a time. Jobs that do not fit into the device's
 /// queue are staged, and handed over by the next [`poll`](Self::poll).
-pub struct Queue<B: Batch> {
+pub struct DeviceQueue<B: FrameBatch> {
     device: &'static Device,
     raw: NonNull<RawQueue>,
     at: u16,
@@ -88,9 +88,9 @@ pub struct Queue<B: Batch> {
 
 // SAFETY: the pointers lead to DPDK's queue, which this structure owns, and into frames that
 // `flights` owns.
-unsafe impl<B: Batch + Send> Send for Queue<B> {}
+unsafe impl<B: FrameBatch + Send> Send for DeviceQueue<B> {}
 
-impl<B: Batch> Queue<B> {
+impl<B: FrameBatch> DeviceQueue<B> {
     pub(super) fn new(device: &'static Device, raw: NonNull<RawQueue>, at: u16) -> Self {
         Self {
             device,
@@ -125,12 +125,12 @@ impl<B: Batch> Queue<B> {
 
     /// Takes a batch, and hands over as many jobs as the device accepts. `job` returns the job and
     /// the session for each frame; with `None`, or a session of another device, the frame is left
-    /// unchanged. `job` may change that frame, but none before it ([`Batch`]). Sessions may be
+    /// unchanged. `job` may change that frame, but none before it ([`FrameBatch`]). Sessions may be
     /// mixed; consecutive jobs of one session clone its `Arc` once.
     pub fn submit<'s>(
         &mut self,
         batch: B,
-        mut job: impl FnMut(&mut B, usize) -> Option<(Job, &'s Arc<Session>)>,
+        mut job: impl FnMut(&mut B, usize) -> Option<(DeviceJob, &'s Arc<Session>)>,
     ) {
         let number = self.free_flights.pop().unwrap_or_else(|| {
             self.flights.push(None);
@@ -138,7 +138,7 @@ impl<B: Batch> Queue<B> {
         });
         let (sessions, mut ended, digests) = self.spare.pop().unwrap_or_default();
         let count = batch.count();
-        ended.resize(count, Ended::Left);
+        ended.resize(count, JobResult::Left);
         self.in_flight += 1;
         // Stored before any job is made, so that the frames outlive all pointers to them.
         let flight =
@@ -187,7 +187,7 @@ impl<B: Batch> Queue<B> {
     /// Hands over staged jobs, and passes each batch whose last job is done to `finish`, with the
     /// results and the ICVs that were kept aside. Returns the number of jobs that came back; does
     /// not wait.
-    pub fn poll(&mut self, mut finish: impl FnMut(B, &[Ended], &[Digest])) -> usize {
+    pub fn poll(&mut self, mut finish: impl FnMut(B, &[JobResult], &[Digest])) -> usize {
         self.push();
         while let Some(flight) = self.idle.pop() {
             self.land(flight, &mut finish);
@@ -208,15 +208,15 @@ impl<B: Batch> Queue<B> {
         }
     }
 
-    fn note(&mut self, done: RawDone, finish: &mut impl FnMut(B, &[Ended], &[Digest])) {
+    fn note(&mut self, done: RawDone, finish: &mut impl FnMut(B, &[JobResult], &[Digest])) {
         let (number, at) = ((done.cookie >> 32) as u32, (done.cookie & u64::from(u32::MAX)) as usize);
         let Some(Some(flight)) = self.flights.get_mut(number as usize) else { return };
         self.at_device -= 1;
         flight.left -= 1;
         flight.ended[at] = match done.ended {
-            1 => Ended::Done,
-            2 => Ended::Mismatch,
-            _ => Ended::Failed,
+            1 => JobResult::Done,
+            2 => JobResult::Mismatch,
+            _ => JobResult::Failed,
         };
         if let Some(digest) = flight.digests.get_mut(at) {
             // SAFETY: the digest is in the operation, which is reused only by a later job.
@@ -227,7 +227,7 @@ impl<B: Batch> Queue<B> {
         }
     }
 
-    fn land(&mut self, number: u32, finish: &mut impl FnMut(B, &[Ended], &[Digest])) {
+    fn land(&mut self, number: u32, finish: &mut impl FnMut(B, &[JobResult], &[Digest])) {
         let Some(flight) = self.flights[number as usize].take() else { return };
         let Flight { batch, mut sessions, mut ended, mut digests, .. } = flight;
         self.free_flights.push(number);
@@ -240,7 +240,7 @@ impl<B: Batch> Queue<B> {
     }
 }
 
-impl<B: Batch> Drop for Queue<B> {
+impl<B: FrameBatch> Drop for DeviceQueue<B> {
     fn drop(&mut self) {
         // Staged jobs are dropped; jobs at the device are waited for.
         let mut in_vain = 0;

@@ -6,13 +6,13 @@ use std::ptr::NonNull;
 use super::device::Device;
 use super::eal::last_words;
 use super::ffi::*;
-use crate::{DpdkError, Suite};
+use crate::{DeviceSuite, DpdkError};
 
 /// The contents of a session.
 #[derive(Clone, Copy)]
 pub struct SessionKeys<'k> {
     /// The algorithms.
-    pub suite: Suite,
+    pub suite: DeviceSuite,
     /// Length of each packet's additional data, in bytes, for an AEAD.
     pub aad_len: usize,
     /// Whether the session seals; if not, it opens.
@@ -28,7 +28,7 @@ pub struct SessionKeys<'k> {
 pub struct Session {
     device: &'static Device,
     pub(super) raw: NonNull<c_void>,
-    pub(super) suite: Suite,
+    pub(super) suite: DeviceSuite,
 }
 
 // SAFETY: a session is not changed after it was made, and is freed by its last owner.

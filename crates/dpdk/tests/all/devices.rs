@@ -6,14 +6,25 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use std::sync::Arc;
 
 use convoy_dpdk::{
-    Batch, Cipher, DIGEST_BYTES, Device, Eal, Ended, Hash, Icv, Job, Queue, Session, SessionKeys, Suite,
-    default_arguments,
+    DIGEST_BYTES, Device, DeviceCipher, DeviceHash, DeviceJob, DeviceQueue, DeviceSuite, Eal, FrameBatch,
+    Icv, JobResult, Session, SessionKeys, default_arguments,
 };
 use convoy_packet::{Frame, FramePool, FrameSize};
 
-const GCM: Suite = Suite { cipher: Cipher::Gcm, key_len: 16, hash: Hash::None, hash_key_len: 0, icv_len: 16 };
-const NOTHING: Suite =
-    Suite { cipher: Cipher::Null, key_len: 0, hash: Hash::None, hash_key_len: 0, icv_len: 0 };
+const GCM: DeviceSuite = DeviceSuite {
+    cipher: DeviceCipher::Gcm,
+    key_len: 16,
+    hash: DeviceHash::None,
+    hash_key_len: 0,
+    icv_len: 16,
+};
+const NOTHING: DeviceSuite = DeviceSuite {
+    cipher: DeviceCipher::Null,
+    key_len: 0,
+    hash: DeviceHash::None,
+    hash_key_len: 0,
+    icv_len: 0,
+};
 const DEPTH: u32 = 512;
 
 fn eal() -> &'static Eal {
@@ -28,7 +39,7 @@ struct Frames(Vec<Frame>);
 
 // SAFETY: the frames are not touched until they are back, and their bytes are in the packet memory.
 #[allow(unsafe_code)]
-unsafe impl Batch for Frames {
+unsafe impl FrameBatch for Frames {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -50,7 +61,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 /// A test vector: `plain` encrypts to `cipher` with the ICV `icv`.
 struct Answer {
-    suite: Suite,
+    suite: DeviceSuite,
     key: Vec<u8>,
     hash_key: Vec<u8>,
     nonce: Vec<u8>,
@@ -63,9 +74,9 @@ struct Answer {
 /// bits) and HMAC-SHA-256 case 2 of RFC 4231 (to 128 bits).
 fn answers() -> Vec<Answer> {
     let none = Vec::new;
-    let cbc = Suite { cipher: Cipher::Cbc, icv_len: 0, ..GCM };
-    let sha1 = Suite { hash: Hash::Sha1, hash_key_len: 20, icv_len: 12, ..NOTHING };
-    let sha256 = Suite { hash: Hash::Sha256, hash_key_len: 4, icv_len: 16, ..NOTHING };
+    let cbc = DeviceSuite { cipher: DeviceCipher::Cbc, icv_len: 0, ..GCM };
+    let sha1 = DeviceSuite { hash: DeviceHash::Sha1, hash_key_len: 20, icv_len: 12, ..NOTHING };
+    let sha256 = DeviceSuite { hash: DeviceHash::Sha256, hash_key_len: 4, icv_len: 16, ..NOTHING };
     let hmac = |suite, hash_key, plain: &[u8], icv| Answer {
         suite,
         key: none(),
@@ -106,15 +117,21 @@ impl Answer {
         Arc::new(device.session(&keys).expect("the device said that it can"))
     }
 
-    fn job(&self) -> Job {
+    fn job(&self) -> DeviceJob {
         let all = (0, self.plain.len());
-        let cipher = if self.suite.cipher == Cipher::Null { (0, 0) } else { all };
-        Job { cipher, auth: all, icv: Icv::At(self.plain.len()), nonce: array(&self.nonce), aad: [0; 12] }
+        let cipher = if self.suite.cipher == DeviceCipher::Null { (0, 0) } else { all };
+        DeviceJob {
+            cipher,
+            auth: all,
+            icv: Icv::At(self.plain.len()),
+            nonce: array(&self.nonce),
+            aad: [0; 12],
+        }
     }
 }
 
 /// Polls until all batches are back.
-fn wait(queue: &mut Queue<Frames>) -> Vec<(Vec<Frame>, Vec<Ended>)> {
+fn wait(queue: &mut DeviceQueue<Frames>) -> Vec<(Vec<Frame>, Vec<JobResult>)> {
     let mut back = Vec::new();
     while queue.in_flight() > 0 {
         queue.poll(|batch, ended, _| back.push((batch.0, ended.to_vec())));
@@ -138,7 +155,7 @@ fn answers_are_right(name: &str) -> usize {
         let batch = Frames((0..3).map(|_| filled(&mut pool, &room)).collect());
         queue.submit(batch, |_, _| Some((answer.job(), &seal)));
         for (frames, ended) in wait(&mut queue) {
-            assert_eq!(ended, [Ended::Done; 3], "{name}: {}", answer.suite);
+            assert_eq!(ended, [JobResult::Done; 3], "{name}: {}", answer.suite);
             assert!(frames.iter().all(|frame| frame[..] == sealed[..]), "{name}: {}", answer.suite);
         }
         let mut frames: Vec<Frame> = (0..3).map(|_| filled(&mut pool, &sealed)).collect();
@@ -148,8 +165,8 @@ fn answers_are_right(name: &str) -> usize {
         }
         queue.submit(Frames(frames), |_, _| Some((answer.job(), &open)));
         for (frames, ended) in wait(&mut queue) {
-            let middle = if is_forged { Ended::Mismatch } else { Ended::Done };
-            assert_eq!(ended, [Ended::Done, middle, Ended::Done], "{name}: {}", answer.suite);
+            let middle = if is_forged { JobResult::Mismatch } else { JobResult::Done };
+            assert_eq!(ended, [JobResult::Done, middle, JobResult::Done], "{name}: {}", answer.suite);
             assert!(frames[0][..answer.plain.len()] == answer.plain[..], "{name}: {}", answer.suite);
         }
         held += 1;
@@ -193,7 +210,7 @@ fn what_a_full_queue_does_not_take_waits_and_is_done() {
     let mut frames = Vec::new();
     pool.take_burst(FrameSize::Small, FRAMES, &mut frames);
     frames.iter_mut().for_each(|frame| frame.fill(&[7; 64]).expect("fits"));
-    let job = Job {
+    let job = DeviceJob {
         cipher: (0, 64),
         auth: (0, 0),
         icv: Icv::Aside([0; DIGEST_BYTES]),
@@ -204,7 +221,7 @@ fn what_a_full_queue_does_not_take_waits_and_is_done() {
     assert!(queue.at_device() <= DEPTH as usize, "{}", queue.at_device());
     let back = wait(&mut queue);
     assert_eq!(back.len(), 1);
-    assert!(back[0].1.iter().all(|ended| *ended == Ended::Done));
+    assert!(back[0].1.iter().all(|ended| *ended == JobResult::Done));
     assert_eq!(back[0].0.len(), FRAMES);
 }
 
@@ -216,10 +233,10 @@ fn a_job_outside_its_frame_is_left_as_it_is() {
     let mut queue = device.queue().expect("one is free");
     let mut pool = FramePool::new(2, 0);
     let frames = (0..2).map(|_| pool.take_filled(&[1; 32], 0).expect("a frame")).collect();
-    let outside = |at: usize| Job { icv: Icv::At(17 + at), ..answer.job() };
+    let outside = |at: usize| DeviceJob { icv: Icv::At(17 + at), ..answer.job() };
     queue.submit(Frames(frames), |_, at| (at == 0).then(|| (outside(0), &session)));
     let back = wait(&mut queue);
-    assert_eq!(back[0].1, [Ended::Left, Ended::Left]);
+    assert_eq!(back[0].1, [JobResult::Left, JobResult::Left]);
     assert!(back[0].0.iter().all(|frame| frame[..] == [1; 32]));
 }
 
@@ -231,7 +248,7 @@ fn a_device_that_stops_brings_nothing_and_keeps_its_frames() {
     let mut queue = device.queue().expect("one is free");
     let mut pool = FramePool::new(8, 0);
     let frames = (0..8).map(|_| pool.take_filled(&[1; 64], 0).expect("a frame")).collect();
-    let job = Job {
+    let job = DeviceJob {
         cipher: (0, 64),
         auth: (0, 0),
         icv: Icv::Aside([0; DIGEST_BYTES]),
@@ -251,8 +268,8 @@ fn a_device_that_stops_brings_nothing_and_keeps_its_frames() {
 #[test]
 fn queue_pairs_have_one_owner_each_and_come_back() {
     let device = device("crypto_null_queues,max_nb_queue_pairs=2");
-    let first: Queue<Frames> = device.queue().expect("two");
-    let second: Queue<Frames> = device.queue().expect("two");
+    let first: DeviceQueue<Frames> = device.queue().expect("two");
+    let second: DeviceQueue<Frames> = device.queue().expect("two");
     let error = device.queue::<Frames>().err().expect("both are in use").to_string();
     assert_eq!(error, "DPDK's device crypto_null_queues has 2 queue pairs, and all are in use");
     drop(first);

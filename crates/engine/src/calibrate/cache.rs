@@ -9,7 +9,7 @@ use convoy_scheduler::{CostModel, Handover};
 use serde::{Deserialize, Serialize};
 
 use super::contention::Contention;
-use super::known::{Key, key};
+use super::known::{CostKey, key};
 use super::{AlgorithmCost, IdleEngine, KnownCosts, fingerprint};
 use crate::{EngineDescription, EngineError, Placement};
 
@@ -49,7 +49,7 @@ const FORMAT: u32 = 3;
 
 /// The part common to all formats.
 #[derive(Deserialize)]
-struct Head {
+struct CacheHead {
     /// The first format had no number.
     #[serde(default = "first_format")]
     format: u32,
@@ -61,16 +61,16 @@ const fn first_format() -> u32 {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CacheFile {
     format: u32,
     fingerprint: String,
     #[serde(default)]
-    cost: Vec<Entry>,
+    cost: Vec<CacheEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct CacheEntry {
     engine: String,
     placement: String,
     transform: String,
@@ -82,7 +82,7 @@ struct Entry {
     t_key_ns: f64,
 }
 
-impl Entry {
+impl CacheEntry {
     fn times_ns(&self) -> [f64; 6] {
         let Self {
             t_init_ns,
@@ -117,7 +117,7 @@ pub struct CalibrationCache {
     fingerprint: String,
     known: KnownCosts,
     /// What is known and not written, because other threads disturbed its measurement.
-    disturbed: BTreeSet<Key>,
+    disturbed: BTreeSet<CostKey>,
     is_changed: bool,
     /// The file, opened for writing.
     held: Option<std::fs::File>,
@@ -232,7 +232,7 @@ impl CalibrationCache {
         let reliable = self.known.0.iter().filter(|(key, _)| !self.disturbed.contains(*key));
         let cost = reliable.map(|((engine, placement, transform), cost)| {
             let AlgorithmCost { model, handover, t_key } = cost;
-            Entry {
+            CacheEntry {
                 engine: engine.clone(),
                 placement: placement.clone(),
                 transform: transform.clone(),
@@ -244,7 +244,7 @@ impl CalibrationCache {
                 t_key_ns: *t_key,
             }
         });
-        let file = File { format: FORMAT, fingerprint: self.fingerprint.clone(), cost: cost.collect() };
+        let file = CacheFile { format: FORMAT, fingerprint: self.fingerprint.clone(), cost: cost.collect() };
         let written = match &self.held {
             Some(held) => write_over(held, &file),
             None => write_whole(&path, &file),
@@ -267,12 +267,12 @@ fn read(path: &Path, fingerprint: &str) -> Result<KnownCosts, CacheWarning> {
         return Ok(KnownCosts::default());
     }
     let syntax = |error: toml::de::Error| unreadable(error.message().to_owned());
-    let Head { format } = toml::from_str(&text).map_err(syntax)?;
+    let CacheHead { format } = toml::from_str(&text).map_err(syntax)?;
     if format != FORMAT {
         let found = format!("format {format}, not {FORMAT}");
         return Err(CacheWarning::Stale { path: path.to_owned(), found });
     }
-    let file: File = toml::from_str(&text).map_err(syntax)?;
+    let file: CacheFile = toml::from_str(&text).map_err(syntax)?;
     if file.fingerprint != fingerprint {
         return Err(CacheWarning::Stale { path: path.to_owned(), found: file.fingerprint });
     }
@@ -287,14 +287,14 @@ fn read(path: &Path, fingerprint: &str) -> Result<KnownCosts, CacheWarning> {
     Ok(KnownCosts(costs.collect()))
 }
 
-fn write_over(mut held: &std::fs::File, file: &File) -> std::io::Result<()> {
+fn write_over(mut held: &std::fs::File, file: &CacheFile) -> std::io::Result<()> {
     let text = toml::to_string(file).map_err(std::io::Error::other)?;
     held.set_len(0)?;
     held.rewind()?;
     held.write_all(text.as_bytes())
 }
 
-fn write_whole(path: &Path, file: &File) -> std::io::Result<()> {
+fn write_whole(path: &Path, file: &CacheFile) -> std::io::Result<()> {
     let text = toml::to_string(file).map_err(std::io::Error::other)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;

@@ -15,14 +15,14 @@ const UNKNOWN: CostModel = CostModel { t_init: 1_000.0, t_block: 10.0 };
 const PACKET_BLOCKS: f64 = 91.0;
 
 /// Kind of engine with its device, placement, transform.
-pub(super) type Key = (String, String, String);
+pub(super) type CostKey = (String, String, String);
 
 /// Costs by kind of engine, placement, and transform, in ns: on a core of its own an engine also
 /// fetches the packets from the caller's caches.
 #[derive(Clone, Debug, Default)]
-pub struct KnownCosts(pub(super) BTreeMap<Key, AlgorithmCost>);
+pub struct KnownCosts(pub(super) BTreeMap<CostKey, AlgorithmCost>);
 
-pub(super) fn key(engine: &EngineDescription, transform: Transform) -> Key {
+pub(super) fn key(engine: &EngineDescription, transform: Transform) -> CostKey {
     let kind = match &engine.device {
         Some(device) => format!("{} {device}", engine.kind),
         None => engine.kind.to_string(),

@@ -47,7 +47,7 @@ pub trait Processor {
     }
 }
 
-pub(super) enum Order {
+pub(super) enum ThreadOrder {
     /// With the time of its submission, if several workers share the thread.
     Work(Submission, Option<Instant>),
     Install(SaIndex, Box<KeyMaterial>),
@@ -56,23 +56,23 @@ pub(super) enum Order {
 }
 
 /// A worker's ends of its rings.
-pub(super) type Ends = (Producer<Order>, Consumer<Completion>);
+pub(super) type RingEnds = (Producer<ThreadOrder>, Consumer<Completion>);
 
 /// What the thread is distinguished from orders.
-struct Control {
+struct ThreadControl {
     is_stopping: AtomicBool,
     /// Polls of empty rings before it sleeps.
     spins: AtomicU32,
 }
 
 /// The thread, as seen by its workers.
-pub(super) struct Thread {
+pub(super) struct ThreadHandle {
     handle: Option<JoinHandle<()>>,
-    control: Arc<Control>,
+    control: Arc<ThreadControl>,
     is_shared: bool,
 }
 
-impl Thread {
+impl ThreadHandle {
     /// Makes it sleep as soon as its rings are empty.
     pub(super) fn sleep_at_once(&self) {
         self.control.spins.store(0, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Thread {
     }
 }
 
-impl Drop for Thread {
+impl Drop for ThreadHandle {
     fn drop(&mut self) {
         self.control.is_stopping.store(true, Ordering::Release);
         self.wake();
@@ -111,7 +111,7 @@ pub(super) fn start<P: Processor>(
     core: Option<usize>,
     workers: usize,
     mut make: impl FnMut(&str) -> Result<P, EngineError> + Send + 'static,
-) -> Result<(Thread, Vec<Ends>, Vec<Transform>), EngineError> {
+) -> Result<(ThreadHandle, Vec<RingEnds>, Vec<Transform>), EngineError> {
     let (mut ends, mut rings) = (Vec::new(), Vec::new());
     for _ in 0..workers {
         // Keys use the same ring, in order with the packets that need them.
@@ -120,7 +120,8 @@ pub(super) fn start<P: Processor>(
         ends.push((orders, done));
         rings.push((incoming, outgoing));
     }
-    let control = Arc::new(Control { is_stopping: AtomicBool::new(false), spins: AtomicU32::new(SPINS) });
+    let control =
+        Arc::new(ThreadControl { is_stopping: AtomicBool::new(false), spins: AtomicU32::new(SPINS) });
     let device = |reason: String| EngineError::Device { engine: name.to_owned(), reason };
     let (ready, started) = channel();
     let (of_thread, thread_name) = (Arc::clone(&control), name.to_owned());
@@ -134,8 +135,8 @@ pub(super) fn start<P: Processor>(
                 let _ = ready.send(Err(no_core(&thread_name, id)));
                 return;
             }
-            let queue = |(orders, done)| Ok(Queue::new(make(&thread_name)?, orders, done));
-            match rings.into_iter().map(queue).collect::<Result<Vec<Queue<P>>, EngineError>>() {
+            let queue = |(orders, done)| Ok(WorkerQueue::new(make(&thread_name)?, orders, done));
+            match rings.into_iter().map(queue).collect::<Result<Vec<WorkerQueue<P>>, EngineError>>() {
                 Ok(queues) => {
                     let transforms = queues.first().map(|queue| queue.processor.transforms());
                     let _ = ready.send(Ok(transforms.unwrap_or_default()));
@@ -147,7 +148,7 @@ pub(super) fn start<P: Processor>(
             }
         })
         .map_err(|error| device(format!("its thread cannot be made: {error}")))?;
-    let thread = Thread { handle: Some(handle), control, is_shared };
+    let thread = ThreadHandle { handle: Some(handle), control, is_shared };
     let transforms = started.recv().map_err(|_| device("its thread ended while it started".to_owned()))??;
     Ok((thread, ends, transforms))
 }
@@ -173,7 +174,7 @@ fn no_core(engine: &str, core: usize) -> EngineError {
 }
 
 /// Serves the workers in turn.
-fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, control: &Control) {
+fn work<P: Processor>(mut queues: Vec<WorkerQueue<P>>, is_shared: bool, control: &ThreadControl) {
     let mut random = Random::default();
     let mut idle = 0;
     let mut busy_since = None;
@@ -204,10 +205,10 @@ fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, control: &Cont
 }
 
 /// The thread's state of one worker.
-struct Queue<P> {
+struct WorkerQueue<P> {
     processor: P,
     gathers: usize,
-    orders: Consumer<Order>,
+    orders: Consumer<ThreadOrder>,
     done: Producer<Completion>,
     at_hand: Vec<Submission>,
     /// Packets of `at_hand`.
@@ -219,8 +220,8 @@ struct Queue<P> {
     waker: Option<Waker>,
 }
 
-impl<P: Processor> Queue<P> {
-    fn new(processor: P, orders: Consumer<Order>, done: Producer<Completion>) -> Self {
+impl<P: Processor> WorkerQueue<P> {
+    fn new(processor: P, orders: Consumer<ThreadOrder>, done: Producer<Completion>) -> Self {
         Self {
             gathers: processor.gathers(),
             processor,
@@ -235,21 +236,21 @@ impl<P: Processor> Queue<P> {
     }
 
     /// Takes orders until the processor has enough or there are no more, and executes them.
-    fn serve(&mut self, first: Order, busy_since: Option<Instant>, random: &mut Random) {
+    fn serve(&mut self, first: ThreadOrder, busy_since: Option<Instant>, random: &mut Random) {
         let mut order = first;
         loop {
             match order {
-                Order::Work(submission, given) => {
+                ThreadOrder::Work(submission, given) => {
                     self.given = self.given.or(given);
                     self.packets += submission.packets.len();
                     self.at_hand.push(submission);
                 }
-                Order::Install(sa, keys) => self.change_keys(|processor| processor.install(sa, &keys)),
-                Order::Remove(sa) => self.change_keys(|processor| processor.remove(sa)),
-                Order::WakeBy(waker) => self.waker = Some(waker),
+                ThreadOrder::Install(sa, keys) => self.change_keys(|processor| processor.install(sa, &keys)),
+                ThreadOrder::Remove(sa) => self.change_keys(|processor| processor.remove(sa)),
+                ThreadOrder::WakeBy(waker) => self.waker = Some(waker),
             }
             // Keys and packets keep their order, so pending work is done before keys change.
-            if self.packets >= self.gathers || !matches!(self.orders.peek(), Ok(Order::Work(..))) {
+            if self.packets >= self.gathers || !matches!(self.orders.peek(), Ok(ThreadOrder::Work(..))) {
                 break;
             }
             let Ok(next) = self.orders.pop() else { break };
@@ -264,7 +265,7 @@ impl<P: Processor> Queue<P> {
     /// consecutive key orders; after a removal also what the packets left there.
     fn change_keys(&mut self, change: impl FnOnce(&mut P)) {
         far_below(|| change(&mut self.processor));
-        if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
+        if !matches!(self.orders.peek(), Ok(ThreadOrder::Install(..) | ThreadOrder::Remove(_))) {
             wipe_stack();
         }
     }

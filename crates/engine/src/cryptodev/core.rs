@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use convoy_dpdk::{Batch, Device, DpdkError, Ended, Queue};
+use convoy_dpdk::{Device, DeviceQueue, DpdkError, FrameBatch, JobResult};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::Frame;
 
-use super::job::{Arranged, arrange, put_back};
-use super::keys::Keys;
+use super::job::{ArrangedPacket, arrange, put_back};
+use super::keys::DeviceSas;
 use crate::software::KeyTable;
 use crate::{Outcome, Submission};
 
@@ -21,18 +21,18 @@ const ASKED_AT_LEAST: u32 = 1_000;
 pub(super) struct OnItsWay {
     submission: Submission,
     /// By packet.
-    arranged: Vec<Arranged>,
+    arranged: Vec<ArrangedPacket>,
     /// By packet, as keys may be removed during the flight.
     icv_lens: Vec<u8>,
     began: Instant,
 }
 
 // SAFETY: the packets, each with its frame, are in a vector private to this module. It is not
-// touched between `Queue::submit` and the batch's return, but for the packet that is next to be
-// described, whose frame stays its own. A frame's bytes are in packet memory, wherever the vector
-// is.
+// touched between `DeviceQueue::submit` and the batch's return, but for the packet that is next to
+// be described, whose frame stays its own. A frame's bytes are in packet memory, wherever the
+// vector is.
 #[allow(unsafe_code)]
-unsafe impl Batch for OnItsWay {
+unsafe impl FrameBatch for OnItsWay {
     fn count(&self) -> usize {
         self.submission.packets.len()
     }
@@ -50,17 +50,17 @@ pub(super) struct Back {
 }
 
 /// Queue pair and keys.
-pub(super) struct Core {
-    pub(super) keys: Keys,
-    queue: Queue<OnItsWay>,
-    spare: Vec<(Vec<Arranged>, Vec<u8>)>,
+pub(super) struct CryptodevState {
+    pub(super) keys: DeviceSas,
+    queue: DeviceQueue<OnItsWay>,
+    spare: Vec<(Vec<ArrangedPacket>, Vec<u8>)>,
     /// Packets in no ESP or AH format of a device, which the reference processed.
     left: u64,
 }
 
-impl Core {
+impl CryptodevState {
     pub(super) fn new(name: &str, device: &'static Device) -> Result<Self, DpdkError> {
-        Ok(Self { keys: Keys::new(name, device), queue: device.queue()?, spare: Vec::new(), left: 0 })
+        Ok(Self { keys: DeviceSas::new(name, device), queue: device.queue()?, spare: Vec::new(), left: 0 })
     }
 
     pub(super) fn device(&self) -> &'static Device {
@@ -92,7 +92,7 @@ impl Core {
             let packet = &mut batch.submission.packets[at];
             let sa = keys.get(packet.sa);
             batch.icv_lens.push(sa.map_or(0, |sa| sa.suite.icv_len as u8));
-            batch.arranged.push(Arranged::AsItStands);
+            batch.arranged.push(ArrangedPacket::AsItStands);
             if let CryptoStatus::Refused(_) = packet.status {
                 return None;
             }
@@ -115,10 +115,10 @@ impl Core {
                 let direction = packet.direction;
                 put_back(&arranged[at], direction, icv_lens[at].into(), digests.get(at), packet);
                 match ended[at] {
-                    Ended::Done => packet.status = CryptoStatus::Done,
-                    Ended::Mismatch => packet.status = CryptoStatus::IcvMismatch,
-                    Ended::Failed => outcome = Outcome::Failed,
-                    Ended::Left => *left += u64::from(do_left(&keys.reference, direction, packet)),
+                    JobResult::Done => packet.status = CryptoStatus::Done,
+                    JobResult::Mismatch => packet.status = CryptoStatus::IcvMismatch,
+                    JobResult::Failed => outcome = Outcome::Failed,
+                    JobResult::Left => *left += u64::from(do_left(&keys.reference, direction, packet)),
                 }
             }
             spare.push((arranged, icv_lens));

@@ -9,7 +9,7 @@ use convoy_dpdk::{Device, Eal, default_arguments};
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 use convoy_packet::FramePool;
 
-use super::core::{Back, Core};
+use super::core::{Back, CryptodevState};
 use super::settings::CryptodevSettings;
 use super::{keys, suite, trial};
 use crate::backend::{EngineBackend, EngineStart, Made};
@@ -83,7 +83,7 @@ fn on_thread(
     (device, transforms): Tried,
 ) -> Result<Vec<CryptoThread>, EngineError> {
     let make = move |name: &str| {
-        make_core(name, device).map(|core| OnThread { core, transforms: transforms.clone() })
+        make_core(name, device).map(|core| ThreadedQueue { core, transforms: transforms.clone() })
     };
     let like = CryptoThread::describe(name, EngineKind::of::<CryptodevSettings>());
     let describe =
@@ -91,8 +91,8 @@ fn on_thread(
     CryptoThread::start(name, core, workers, make, describe)
 }
 
-fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
-    Core::new(name, device)
+fn make_core(name: &str, device: &'static Device) -> Result<CryptodevState, EngineError> {
+    CryptodevState::new(name, device)
         .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })
 }
 
@@ -161,14 +161,14 @@ impl Cryptodev {
         Ok(Self { description, execution })
     }
 
-    fn core(&self) -> &Core {
+    fn core(&self) -> &CryptodevState {
         match &self.execution {
             Execution::Here(here) => &here.core,
             Execution::AtDevice(at_device) => &at_device.core,
         }
     }
 
-    fn core_mut(&mut self) -> &mut Core {
+    fn core_mut(&mut self) -> &mut CryptodevState {
         match &mut self.execution {
             Execution::Here(here) => &mut here.core,
             Execution::AtDevice(at_device) => &mut at_device.core,
@@ -182,7 +182,7 @@ fn opened(name: &str, settings: &CryptodevSettings) -> Result<Tried, EngineError
 
 /// A device that works on the core that polls it.
 struct Here {
-    core: Box<Core>,
+    core: Box<CryptodevState>,
     gathered: Vec<Submission>,
     /// Packets of `gathered`.
     packets: usize,
@@ -193,7 +193,7 @@ struct Here {
 }
 
 impl Here {
-    fn new(core: Box<Core>) -> Self {
+    fn new(core: Box<CryptodevState>) -> Self {
         Self {
             core,
             gathered: Vec::new(),
@@ -236,13 +236,13 @@ impl Here {
 
 /// A device that works by itself.
 struct AtDevice {
-    core: Box<Core>,
+    core: Box<CryptodevState>,
     random: Random,
     last: Instant,
 }
 
 impl AtDevice {
-    fn new(core: Box<Core>) -> Self {
+    fn new(core: Box<CryptodevState>) -> Self {
         Self { core, random: Random::default(), last: Instant::now() }
     }
 
@@ -269,12 +269,12 @@ impl AtDevice {
 }
 
 /// A worker's queue pair on a thread of its own.
-struct OnThread {
-    core: Core,
+struct ThreadedQueue {
+    core: CryptodevState,
     transforms: Vec<Transform>,
 }
 
-impl Processor for OnThread {
+impl Processor for ThreadedQueue {
     fn transforms(&self) -> Vec<Transform> {
         self.transforms.clone()
     }

@@ -5,7 +5,7 @@ use convoy_ipsec::Transform;
 
 use super::settings::CryptodevSettings;
 use super::{engine, suite};
-use crate::backend::{Found, FoundDevice, Missing};
+use crate::backend::{FoundDevice, FoundEngine, MissingEngine};
 
 /// Software devices of this build, which are created to be listed.
 const SOFTWARE: [&str; 5] =
@@ -13,13 +13,13 @@ const SOFTWARE: [&str; 5] =
 const LEFT_OUT: &str = "algorithms that the device lacks, or lacks in ESP's lengths";
 
 /// The running DPDK, or DPDK started to probe everything, PCI included.
-fn eal() -> Result<&'static Eal, Missing> {
+fn eal() -> Result<&'static Eal, MissingEngine> {
     if let Some(eal) = Eal::running() {
         return Ok(eal);
     }
     let mut arguments = default_arguments([]);
     arguments.retain(|argument| argument != "--no-pci");
-    Eal::start(&arguments).map_err(|error| Missing {
+    Eal::start(&arguments).map_err(|error| MissingEngine {
         reason: error.to_string(),
         remedy: "a [dpdk] table with arguments says how to start it (docs/reference/engines.md)".to_owned(),
     })
@@ -30,10 +30,10 @@ pub(super) fn version() -> Option<String> {
     Some(Eal::version())
 }
 
-pub(super) fn find() -> Result<Found, Missing> {
+pub(super) fn find() -> Result<FoundEngine, MissingEngine> {
     let eal = eal()?;
     let usual = CryptodevSettings::default();
-    let (_, transforms) = engine::open_device(&usual).map_err(|reason| Missing {
+    let (_, transforms) = engine::open_device(&usual).map_err(|reason| MissingEngine {
         reason,
         remedy: "choose another DPDK device (device = ... in [[engine]])".to_owned(),
     })?;
@@ -42,7 +42,7 @@ pub(super) fn find() -> Result<Found, Missing> {
         let _ = eal.probe(device);
     }
     let is_all = transforms == crate::transforms();
-    Ok(Found {
+    Ok(FoundEngine {
         version: format!("{}, {}", Eal::version(), usual.device),
         left_out: (!is_all).then_some(LEFT_OUT),
         devices: eal.crypto_devices().iter().map(reported).collect(),

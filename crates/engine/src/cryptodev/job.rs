@@ -5,7 +5,7 @@
 //! replaces the ICV, AH's ICV is blanked, and GMAC's additional data is put before what it
 //! authenticates.
 
-use convoy_dpdk::{Cipher, DIGEST_BYTES, Digest, Icv, Job};
+use convoy_dpdk::{DIGEST_BYTES, DeviceCipher, DeviceJob, Digest, Icv};
 use convoy_ipsec::{AAD_BYTES, CryptoJob, CryptoPacket, Direction};
 
 use super::keys::SaSessions;
@@ -15,7 +15,7 @@ const ESN_HIGH: usize = 4;
 
 /// What was changed in a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Arranged {
+pub(super) enum ArrangedPacket {
     /// Nothing.
     AsItStands,
     /// The ICV's place holds something else; these bytes were there.
@@ -34,10 +34,10 @@ pub(super) enum Arranged {
 
 /// The job of a packet, and what was changed in it. `None`, and the packet unchanged, if this
 /// device cannot process it.
-pub(super) fn arrange(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
+pub(super) fn arrange(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(DeviceJob, ArrangedPacket)> {
     let job = packet.job;
     let cipher = sa.suite.cipher;
-    let has_nonce = cipher == Cipher::Null || job.nonce().len() == cipher.nonce_len();
+    let has_nonce = cipher == DeviceCipher::Null || job.nonce().len() == cipher.nonce_len();
     if !has_nonce
         || usize::from(job.cipher_len) % cipher.block_len() != 0
         || !is_inside(packet, sa.suite.icv_len)
@@ -45,8 +45,10 @@ pub(super) fn arrange(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job
         return None;
     }
     match cipher {
-        Cipher::Gcm | Cipher::ChaCha20Poly1305 => Some((plain_job(&job), Arranged::AsItStands)),
-        Cipher::Gmac => aad_before(packet),
+        DeviceCipher::Gcm | DeviceCipher::ChaCha20Poly1305 => {
+            Some((plain_job(&job), ArrangedPacket::AsItStands))
+        }
+        DeviceCipher::Gmac => aad_before(packet),
         _ => chained(sa, packet),
     }
 }
@@ -62,8 +64,8 @@ fn is_inside(packet: &CryptoPacket, icv_len: usize) -> bool {
     parts.into_iter().all(|end| end <= packet.frame.len())
 }
 
-fn plain_job(job: &CryptoJob) -> Job {
-    Job {
+fn plain_job(job: &CryptoJob) -> DeviceJob {
+    DeviceJob {
         cipher: (job.cipher_start.into(), job.cipher_len.into()),
         auth: (job.auth_start.into(), job.auth_len.into()),
         icv: Icv::At(job.icv_start.into()),
@@ -72,9 +74,9 @@ fn plain_job(job: &CryptoJob) -> Job {
     }
 }
 
-fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
+fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(DeviceJob, ArrangedPacket)> {
     let job = packet.job;
-    let has_hash = sa.suite.hash != convoy_dpdk::Hash::None;
+    let has_hash = sa.suite.hash != convoy_dpdk::DeviceHash::None;
     let (icv, end) = (usize::from(job.icv_start), usize::from(job.auth_start) + usize::from(job.auth_len));
     let icv_is_inside = has_hash && (usize::from(job.auth_start)..end).contains(&icv);
     let esn_high = job.esn_high.filter(|_| has_hash);
@@ -82,13 +84,13 @@ fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)
         // Nothing to hash: no packet of ESP or AH is like this, and devices return anything for it.
         return None;
     }
-    if sa.suite.cipher != Cipher::Null && job.cipher_len == 0 {
+    if sa.suite.cipher != DeviceCipher::Null && job.cipher_len == 0 {
         // ESP always encrypts a trailer. crypto_aesni_mb reads memory without end instead, on
         // processors with AVX2 and without AVX-512.
         return None;
     }
     if !icv_is_inside && esn_high.is_none() {
-        return Some((plain_job(&job), Arranged::AsItStands));
+        return Some((plain_job(&job), ArrangedPacket::AsItStands));
     }
     let (icv_len, len) = (sa.suite.icv_len, packet.frame.len());
     let mut received = [0; DIGEST_BYTES];
@@ -107,10 +109,10 @@ fn chained(sa: &SaSessions, packet: &mut CryptoPacket) -> Option<(Job, Arranged)
         made.auth.1 += ESN_HIGH;
     }
     made.icv = Icv::Aside(received);
-    Some((made, Arranged::IcvAside { received, len }))
+    Some((made, ArrangedPacket::IcvAside { received, len }))
 }
 
-fn aad_before(packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
+fn aad_before(packet: &mut CryptoPacket) -> Option<(DeviceJob, ArrangedPacket)> {
     let mut made = plain_job(&packet.job);
     let (aad_len, start) = (packet.job.aad().len(), made.auth.0);
     let prepended = aad_len.saturating_sub(start);
@@ -121,26 +123,26 @@ fn aad_before(packet: &mut CryptoPacket) -> Option<(Job, Arranged)> {
     packet.frame[at..at + aad_len].copy_from_slice(&packet.job.aad[..aad_len]);
     made.auth = (at, made.auth.1 + aad_len);
     made.icv = Icv::At(usize::from(packet.job.icv_start) + prepended);
-    Some((made, Arranged::AadBefore { was, prepended }))
+    Some((made, ArrangedPacket::AadBefore { was, prepended }))
 }
 
 /// Undoes [`arrange`], and puts the ICV in its place.
 pub(super) fn put_back(
-    arranged: &Arranged,
+    arranged: &ArrangedPacket,
     direction: Direction,
     icv_len: usize,
     digest: Option<&Digest>,
     packet: &mut CryptoPacket,
 ) {
     match arranged {
-        Arranged::AsItStands => {}
-        Arranged::IcvAside { received, len } => {
+        ArrangedPacket::AsItStands => {}
+        ArrangedPacket::IcvAside { received, len } => {
             packet.frame.truncate(*len);
             let icv = usize::from(packet.job.icv_start);
             let stands = digest.filter(|_| direction == Direction::Seal).unwrap_or(received);
             packet.frame[icv..icv + icv_len].copy_from_slice(&stands[..icv_len]);
         }
-        Arranged::AadBefore { was, prepended } => {
+        ArrangedPacket::AadBefore { was, prepended } => {
             let aad_len = packet.job.aad().len();
             let at = usize::from(packet.job.auth_start) + prepended - aad_len;
             packet.frame[at..at + aad_len].copy_from_slice(&was[..aad_len]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use convoy_dpdk::{Device, DpdkError, Session, SessionKeys, Suite};
+use convoy_dpdk::{Device, DeviceSuite, DpdkError, Session, SessionKeys};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 
 use super::suite::{AAD_LENS, suite};
@@ -14,7 +14,7 @@ pub(super) const SESSIONS_OF_SA: u32 = 4;
 
 /// One SA at the device.
 pub(super) struct SaSessions {
-    pub(super) suite: Suite,
+    pub(super) suite: DeviceSuite,
     /// By direction, then by place in [`AAD_LENS`].
     sessions: [[Arc<Session>; AAD_LENS.len()]; 2],
 }
@@ -29,7 +29,7 @@ impl SaSessions {
 }
 
 /// The SAs of one engine.
-pub(super) struct Keys {
+pub(super) struct DeviceSas {
     name: String,
     device: &'static Device,
     sas: Vec<Option<SaSessions>>,
@@ -37,7 +37,7 @@ pub(super) struct Keys {
     pub(super) reference: KeyTable,
 }
 
-impl Keys {
+impl DeviceSas {
     pub(super) fn new(name: &str, device: &'static Device) -> Self {
         Self { name: name.to_owned(), device, sas: Vec::new(), reference: KeyTable::default() }
     }

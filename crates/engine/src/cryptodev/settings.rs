@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use crate::Placement;
-use crate::backend::{EngineBackend, EngineStart, Found, Missing};
+use crate::backend::{EngineBackend, EngineStart, FoundEngine, MissingEngine};
 use crate::interface::{AutoSelect, EngineTraits};
 
 /// Operations that a queue pair holds, by default.
@@ -108,7 +108,7 @@ impl EngineBackend for CryptodevSettings {
         true
     }
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         find()
     }
 
@@ -136,10 +136,10 @@ use super::{
 };
 
 #[cfg(not(feature = "dpdk"))]
-fn find() -> Result<Found, Missing> {
+fn find() -> Result<FoundEngine, MissingEngine> {
     let remedy = "install DPDK 22.11 or later (Debian: apt-get install libdpdk-dev), and build convoy with make \
         or with --features dpdk";
-    Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
+    Err(MissingEngine { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
 }
 
 #[cfg(not(feature = "dpdk"))]

@@ -1,20 +1,20 @@
 //! Transforms as DPDK names them.
 
-use convoy_dpdk::{Cipher, DeviceInfo, Hash, Suite};
+use convoy_dpdk::{DeviceCipher, DeviceHash, DeviceInfo, DeviceSuite};
 use convoy_ipsec::{Aead, Cipher as SaCipher, Integrity, Transform};
 
 /// The additional data of ESP's AEADs, in bytes: without and with extended sequence numbers (RFC
 /// 4106 section 5).
 pub(super) const AAD_LENS: [usize; 2] = [8, 12];
 
-pub(super) fn suite(transform: Transform) -> Suite {
+pub(super) fn suite(transform: Transform) -> DeviceSuite {
     let (cipher, hash) = match transform {
-        Transform::Aead(Aead::AesGcm { .. }) => (Cipher::Gcm, Hash::None),
-        Transform::Aead(Aead::NullAesGmac(_)) => (Cipher::Gmac, Hash::None),
-        Transform::Aead(Aead::ChaCha20Poly1305) => (Cipher::ChaCha20Poly1305, Hash::None),
+        Transform::Aead(Aead::AesGcm { .. }) => (DeviceCipher::Gcm, DeviceHash::None),
+        Transform::Aead(Aead::NullAesGmac(_)) => (DeviceCipher::Gmac, DeviceHash::None),
+        Transform::Aead(Aead::ChaCha20Poly1305) => (DeviceCipher::ChaCha20Poly1305, DeviceHash::None),
         Transform::Chained { cipher, integrity } => (cipher_of(cipher), hash_of(integrity)),
     };
-    Suite {
+    DeviceSuite {
         cipher,
         key_len: transform.cipher_key_len(),
         hash,
@@ -23,24 +23,24 @@ pub(super) fn suite(transform: Transform) -> Suite {
     }
 }
 
-fn cipher_of(cipher: SaCipher) -> Cipher {
+fn cipher_of(cipher: SaCipher) -> DeviceCipher {
     match cipher {
-        SaCipher::Null => Cipher::Null,
-        SaCipher::AesCbc(_) => Cipher::Cbc,
-        SaCipher::AesCtr(_) => Cipher::Ctr,
-        SaCipher::TripleDesCbc => Cipher::TripleDes,
-        SaCipher::DesCbc => Cipher::Des,
+        SaCipher::Null => DeviceCipher::Null,
+        SaCipher::AesCbc(_) => DeviceCipher::Cbc,
+        SaCipher::AesCtr(_) => DeviceCipher::Ctr,
+        SaCipher::TripleDesCbc => DeviceCipher::TripleDes,
+        SaCipher::DesCbc => DeviceCipher::Des,
     }
 }
 
-fn hash_of(integrity: Option<Integrity>) -> Hash {
+fn hash_of(integrity: Option<Integrity>) -> DeviceHash {
     match integrity {
-        None => Hash::None,
-        Some(Integrity::HmacMd5_96) => Hash::Md5,
-        Some(Integrity::HmacSha1_96) => Hash::Sha1,
-        Some(Integrity::HmacSha256_128) => Hash::Sha256,
-        Some(Integrity::HmacSha384_192) => Hash::Sha384,
-        Some(Integrity::HmacSha512_256) => Hash::Sha512,
+        None => DeviceHash::None,
+        Some(Integrity::HmacMd5_96) => DeviceHash::Md5,
+        Some(Integrity::HmacSha1_96) => DeviceHash::Sha1,
+        Some(Integrity::HmacSha256_128) => DeviceHash::Sha256,
+        Some(Integrity::HmacSha384_192) => DeviceHash::Sha384,
+        Some(Integrity::HmacSha512_256) => DeviceHash::Sha512,
     }
 }
 

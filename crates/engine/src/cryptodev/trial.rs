@@ -8,7 +8,7 @@ use convoy_dpdk::{Device, DpdkError};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 use convoy_packet::FramePool;
 
-use super::core::Core;
+use super::core::CryptodevState;
 use crate::software::KeyTable;
 use crate::{Outcome, Submission, sample_packet};
 
@@ -18,13 +18,13 @@ const SA: SaIndex = SaIndex(0);
 
 /// The transforms of `claimed` for which the device agrees with the reference.
 pub(super) fn tried(device: &'static Device, claimed: Vec<Transform>) -> Result<Vec<Transform>, DpdkError> {
-    let mut core = Core::new("trial", device)?;
+    let mut core = CryptodevState::new("trial", device)?;
     let mut pool = FramePool::new(4, 0);
     Ok(claimed.into_iter().filter(|transform| is_right(&mut core, *transform, &mut pool)).collect())
 }
 
 /// Whether a packet sealed by `core` is as the reference has it, and opens again.
-pub(super) fn is_right(core: &mut Core, transform: Transform, pool: &mut FramePool) -> bool {
+pub(super) fn is_right(core: &mut CryptodevState, transform: Transform, pool: &mut FramePool) -> bool {
     let key = (0..transform.key_material_len()).map(|at| (at * 29 + 5) as u8).collect();
     let Ok(keys) = KeyMaterial::new(transform, key) else { return false };
     let mut reference = KeyTable::default();
@@ -34,7 +34,12 @@ pub(super) fn is_right(core: &mut Core, transform: Transform, pool: &mut FramePo
     is_same
 }
 
-fn compare(core: &mut Core, reference: &KeyTable, transform: Transform, pool: &mut FramePool) -> Option<()> {
+fn compare(
+    core: &mut CryptodevState,
+    reference: &KeyTable,
+    transform: Transform,
+    pool: &mut FramePool,
+) -> Option<()> {
     let sample = |pool: &mut FramePool| {
         let mut packet = sample_packet(pool, transform, BYTES);
         packet.sa = SA;
@@ -52,7 +57,7 @@ fn compare(core: &mut Core, reference: &KeyTable, transform: Transform, pool: &m
 }
 
 /// One packet through the device; `None` if it fails or does not respond.
-fn through(core: &mut Core, direction: Direction, packet: CryptoPacket) -> Option<CryptoPacket> {
+fn through(core: &mut CryptodevState, direction: Direction, packet: CryptoPacket) -> Option<CryptoPacket> {
     core.submit(Submission::new(0, SA, direction, vec![packet]));
     let (mut came, left) = (None, core.left());
     core.finish(|back| came = Some(back));

@@ -11,7 +11,7 @@ use convoy_ipsec_mb as mb;
 use convoy_packet::prefetch;
 use subtle::{Choice, ConstantTimeEq};
 
-use self::runs::{Run, Work};
+use self::runs::{JobRun, Work};
 use crate::software::KeyTable;
 use crate::{EngineError, Submission};
 
@@ -32,7 +32,7 @@ impl MbKeys {
 }
 
 /// Manager and keys.
-pub struct Core {
+pub struct MultibufferState {
     name: String,
     manager: mb::Manager,
     keys: Vec<Option<MbKeys>>,
@@ -66,7 +66,7 @@ impl Arranged {
     }
 }
 
-impl Core {
+impl MultibufferState {
     /// The library, without keys; `name` is the engine's, for errors.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Core {
         self.arranged.clear();
         let mut is_chained = false;
         let mut burst = self.manager.burst();
-        for Run { sa, direction, packets, ahead } in work.runs() {
+        for JobRun { sa, direction, packets, ahead } in work.runs() {
             if let Some(entry) = ahead.far.and_then(|far| self.keys.get(far.sa.0 as usize)) {
                 prefetch(entry);
             }
@@ -172,7 +172,7 @@ fn conclude_all(
 ) {
     let (mut given, mut arrangements, mut displaced) =
         (0, arranged.packets.iter(), arranged.displaced.iter());
-    for Run { sa, direction, packets, .. } in work.runs() {
+    for JobRun { sa, direction, packets, .. } in work.runs() {
         let Some(Some(keys)) = keys.get(sa.0 as usize) else { continue };
         if let Transform::Aead(_) = keys.transform {
             continue;
@@ -212,18 +212,18 @@ pub(crate) fn done_well(manager: &mb::Manager) -> Vec<Transform> {
     crate::transforms().into_iter().filter(is_done_well).collect()
 }
 
-fn names(transform: Transform) -> (mb::Cipher, mb::Hash) {
+fn names(transform: Transform) -> (mb::LibraryCipher, mb::Hash) {
     match transform {
-        Transform::Aead(Aead::AesGcm { .. }) => (mb::Cipher::Gcm, mb::Hash::None),
-        Transform::Aead(Aead::NullAesGmac(_)) => (mb::Cipher::Gmac, mb::Hash::None),
-        Transform::Aead(Aead::ChaCha20Poly1305) => (mb::Cipher::ChaCha20Poly1305, mb::Hash::None),
+        Transform::Aead(Aead::AesGcm { .. }) => (mb::LibraryCipher::Gcm, mb::Hash::None),
+        Transform::Aead(Aead::NullAesGmac(_)) => (mb::LibraryCipher::Gmac, mb::Hash::None),
+        Transform::Aead(Aead::ChaCha20Poly1305) => (mb::LibraryCipher::ChaCha20Poly1305, mb::Hash::None),
         Transform::Chained { cipher, integrity } => {
             let cipher = match cipher {
-                Cipher::Null => mb::Cipher::Null,
-                Cipher::AesCbc(_) => mb::Cipher::Cbc,
-                Cipher::AesCtr(_) => mb::Cipher::Ctr,
-                Cipher::TripleDesCbc => mb::Cipher::TripleDes,
-                Cipher::DesCbc => mb::Cipher::Des,
+                Cipher::Null => mb::LibraryCipher::Null,
+                Cipher::AesCbc(_) => mb::LibraryCipher::Cbc,
+                Cipher::AesCtr(_) => mb::LibraryCipher::Ctr,
+                Cipher::TripleDesCbc => mb::LibraryCipher::TripleDes,
+                Cipher::DesCbc => mb::LibraryCipher::Des,
             };
             let hash = match integrity {
                 None => mb::Hash::None,
@@ -304,7 +304,7 @@ fn replace(packet: &mut CryptoPacket, icv: &[u8], stays: bool) {
 
 /// Arranges the packets of a train, and adds them to the burst where possible.
 fn give<'p>(
-    burst: &mut mb::Burst<'_, 'p>,
+    burst: &mut mb::JobBurst<'_, 'p>,
     keys: &'p MbKeys,
     seal: bool,
     packets: &'p mut [CryptoPacket],
@@ -338,15 +338,15 @@ fn give<'p>(
 /// Adds an arranged packet to the burst; `false` if its job is invalid.
 #[inline]
 fn push<'p>(
-    burst: &mut mb::Burst<'_, 'p>,
+    burst: &mut mb::JobBurst<'_, 'p>,
     keys: &'p MbKeys,
     seal: bool,
     packet: &'p mut CryptoPacket,
 ) -> bool {
     let job = &packet.job;
     let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
-    let cipher = mb::Span { at: job.cipher_start.into(), len: job.cipher_len.into() };
-    let auth = mb::Span { at: job.auth_start.into(), len: usize::from(job.auth_len) + extra };
+    let cipher = mb::PacketSpan { at: job.cipher_start.into(), len: job.cipher_len.into() };
+    let auth = mb::PacketSpan { at: job.auth_start.into(), len: usize::from(job.auth_len) + extra };
     let Some(given) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job)) else { return false };
     // A packet to be opened has the received ICV there, with which the computed one is compared.
     let given = if seal { given.with_tag_at(job.icv_start.into()) } else { given };

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
-pub use self::core::Core;
+pub use self::core::MultibufferState;
 pub(crate) use self::core::done_well;
 pub use settings::MultibufferSettings;
 
@@ -28,7 +28,7 @@ const GATHERS: usize = 32;
 /// of its own.
 pub struct Multibuffer {
     description: EngineDescription,
-    core: Box<Core>,
+    core: Box<MultibufferState>,
     gathered: Vec<Submission>,
     /// Packets of `gathered`.
     packets: usize,
@@ -41,7 +41,7 @@ impl Multibuffer {
     /// # Errors
     /// [`EngineError::Device`] if the library is unavailable, with how to get it.
     pub fn inline(name: &str) -> Result<Self, EngineError> {
-        let core = Core::new(name)?;
+        let core = MultibufferState::new(name)?;
         let description = EngineDescription {
             name: name.to_owned(),
             kind: EngineKind::of::<MultibufferSettings>(),
@@ -75,7 +75,7 @@ impl Multibuffer {
     /// Those of [`on_core`](Self::on_core).
     pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<CryptoThread>, EngineError> {
         let describe = CryptoThread::describe(name, EngineKind::of::<MultibufferSettings>());
-        CryptoThread::start(name, core, workers, Core::new, describe)
+        CryptoThread::start(name, core, workers, MultibufferState::new, describe)
     }
 
     fn gather(&mut self, submission: Submission) {
@@ -103,18 +103,18 @@ impl Multibuffer {
     }
 }
 
-impl Processor for Core {
+impl Processor for MultibufferState {
     fn transforms(&self) -> Vec<Transform> {
-        Core::transforms(self)
+        MultibufferState::transforms(self)
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
         // If the library refuses an SA it has no keys here, and its packets fail.
-        let _ = Core::install(self, sa, keys);
+        let _ = MultibufferState::install(self, sa, keys);
     }
 
     fn remove(&mut self, sa: SaIndex) {
-        Core::remove(self, sa);
+        MultibufferState::remove(self, sa);
     }
 
     fn gathers(&self) -> usize {
@@ -122,7 +122,7 @@ impl Processor for Core {
     }
 
     fn process(&mut self, submissions: &mut [Submission]) -> bool {
-        Core::process(self, submissions);
+        MultibufferState::process(self, submissions);
         true
     }
 }

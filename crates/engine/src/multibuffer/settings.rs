@@ -1,7 +1,7 @@
 //! The `multibuffer` engine in the configuration.
 
 use super::{Multibuffer, done_well};
-use crate::backend::{Found, Missing};
+use crate::backend::{FoundEngine, MissingEngine};
 use crate::cpu::{CpuSettings, Library};
 use crate::interface::{AutoSelect, EngineTraits};
 use crate::software::transforms;
@@ -30,12 +30,12 @@ impl Library for IpsecMb {
 
     const ADVICE: &'static str = "; `convoy engines` says how to install it";
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         let library = convoy_ipsec_mb::Manager::new()
-            .map_err(|error| Missing { reason: error.reason, remedy: error.remedy })?;
+            .map_err(|error| MissingEngine { reason: error.reason, remedy: error.remedy })?;
         let done_well = done_well(&library);
         let is_all = done_well.len() == transforms().len();
-        Ok(Found {
+        Ok(FoundEngine {
             version: library.version(),
             left_out: (!is_all).then_some(WITHOUT_VECTOR_CODE),
             transforms: done_well,

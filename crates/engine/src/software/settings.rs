@@ -1,7 +1,7 @@
 //! The `software` engine in the configuration.
 
 use super::{Software, transforms};
-use crate::backend::{Found, Missing};
+use crate::backend::{FoundEngine, MissingEngine};
 use crate::cpu::{CpuSettings, Library};
 use crate::interface::{AutoSelect, EngineTraits};
 use crate::{CryptoThread, EngineError};
@@ -25,9 +25,9 @@ impl Library for RustCrypto {
         system_calls: &[],
     };
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Found { version, left_out: None, transforms: transforms(), devices: Vec::new() })
+        Ok(FoundEngine { version, left_out: None, transforms: transforms(), devices: Vec::new() })
     }
 
     fn inline(name: &str) -> Result<Software, EngineError> {

@@ -2,8 +2,8 @@
 
 use convoy_dpdk::Eal;
 use convoy_engine::{
-    Completion, Cryptodev, CryptodevSettings, EngineControl, EngineError, EngineQueue, Fault, FaultPlan,
-    Faulty, Outcome, Submission,
+    Completion, Cryptodev, CryptodevSettings, EngineControl, EngineError, EngineQueue, FaultPlan, Faulty,
+    InjectedFault, Outcome, Submission,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, FrameSize};
@@ -115,7 +115,9 @@ fn a_device_that_is_lost_to_a_thread_fails_what_the_thread_has() {
 
 #[test]
 fn faults_before_a_device_lose_no_frame_and_end_with_a_probe() {
-    for fault in [Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 3 }] {
+    for fault in
+        [InjectedFault::Error, InjectedFault::Hang, InjectedFault::Vanish, InjectedFault::Slow { polls: 3 }]
+    {
         let mut pool = FramePool::new(FRAMES, 0);
         let device = engine(&CryptodevSettings::of("crypto_aesni_mb_faulty"));
         let mut faulty = Faulty::new(Box::new(device), FaultPlan::once(fault, 1));
@@ -124,11 +126,11 @@ fn faults_before_a_device_lose_no_frame_and_end_with_a_probe() {
         assert_eq!(poll(&mut faulty, 1).len(), 1, "{fault:?}");
         let packets = (0..4).map(|_| gcm().to_seal(&mut pool)).collect();
         let taken = faulty.submit(Submission::new(2, SA, Direction::Seal, packets));
-        assert_eq!(taken.is_err(), fault == Fault::Vanish);
+        assert_eq!(taken.is_err(), fault == InjectedFault::Vanish);
         drop(taken);
         let good = |completion: &Completion| completion.outcome == Outcome::Done;
         let came = poll(&mut faulty, 10);
-        assert_eq!(came.iter().any(good), matches!(fault, Fault::Slow { .. }), "{fault:?}");
+        assert_eq!(came.iter().any(good), matches!(fault, InjectedFault::Slow { .. }), "{fault:?}");
         assert_eq!(faulty.probe(), Ok(()), "{fault:?}");
         faulty.install_key(SA, &gcm().keys()).expect("well again");
         submit(&mut faulty, &mut pool, 3, 4);

@@ -1,7 +1,7 @@
 //! The engine with injected faults fails and recovers as planned.
 
 use convoy_engine::{
-    Completion, EngineControl, EngineError, EngineQueue, Fault, FaultPlan, Faulty, Outcome, Software,
+    Completion, EngineControl, EngineError, EngineQueue, FaultPlan, Faulty, InjectedFault, Outcome, Software,
     Submission,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, Transform};
@@ -57,7 +57,7 @@ impl Rig {
 
 #[test]
 fn an_error_garbles_frames_and_says_so_until_a_probe_finds_it_well() {
-    let mut rig = Rig::new(FaultPlan { probes: Some(1), ..FaultPlan::once(Fault::Error, 1) });
+    let mut rig = Rig::new(FaultPlan { probes: Some(1), ..FaultPlan::once(InjectedFault::Error, 1) });
     assert!(rig.engine.description().needs_input_kept);
     rig.submit().expect("still well");
     assert_eq!(rig.tickets(), [(0, Outcome::Done)]);
@@ -78,7 +78,7 @@ fn an_error_garbles_frames_and_says_so_until_a_probe_finds_it_well() {
 
 #[test]
 fn a_hung_engine_brings_late_what_it_had_done_and_loses_the_rest() {
-    let mut rig = Rig::new(FaultPlan::once(Fault::Hang, 1));
+    let mut rig = Rig::new(FaultPlan::once(InjectedFault::Hang, 1));
     rig.submit().expect("still well");
     rig.submit().expect("taken");
     for _ in 0..100 {
@@ -93,7 +93,7 @@ fn a_hung_engine_brings_late_what_it_had_done_and_loses_the_rest() {
 
 #[test]
 fn a_vanished_engine_answers_nothing_and_comes_back_without_keys() {
-    let mut rig = Rig::new(FaultPlan::once(Fault::Vanish, 1));
+    let mut rig = Rig::new(FaultPlan::once(InjectedFault::Vanish, 1));
     rig.submit().expect("still well");
     let vanished = rig.submit().expect_err("gone");
     assert_eq!(vanished.to_string(), "engine software: it has disappeared");
@@ -109,7 +109,7 @@ fn a_vanished_engine_answers_nothing_and_comes_back_without_keys() {
 
 #[test]
 fn a_slow_engine_brings_everything_in_the_end() {
-    let mut rig = Rig::new(FaultPlan::once(Fault::Slow { polls: 3 }, 0));
+    let mut rig = Rig::new(FaultPlan::once(InjectedFault::Slow { polls: 3 }, 0));
     rig.submit().expect("taken");
     assert_eq!(rig.tickets(), []);
     rig.submit().expect("taken");
@@ -119,7 +119,7 @@ fn a_slow_engine_brings_everything_in_the_end() {
 
 #[test]
 fn an_engine_that_fails_for_good_never_answers_a_probe() {
-    let mut rig = Rig::new(FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) });
+    let mut rig = Rig::new(FaultPlan { probes: None, ..FaultPlan::once(InjectedFault::Vanish, 0) });
     assert!(rig.submit().is_err());
     assert!((0..100).all(|_| rig.engine.probe().is_err()));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use convoy_config::{Config, PortConfig, not_carried};
 use convoy_ike::protocol::{EncapMode, IkeReport, Message};
 use convoy_ike::state::{
-    Backend, ChildChange, ChildName, ChildNews, ChildSa, Ends, PolicyUpdate, Refusal, SaUsage,
+    ChildChange, ChildName, ChildNews, ChildSa, NegotiatedEnds, PolicyUpdate, Refusal, SaBackend, SaUsage,
 };
 use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
 
 use super::negotiations::Negotiations;
-use super::networks::Networks;
+use super::networks::PolicyNetworks;
 use super::share::Share;
 use super::tunnel_names::{Renamed, TunnelNames};
 use crate::events::{Events, SaNews, What};
@@ -23,7 +23,7 @@ const PART: usize = 64;
 /// The workers, as the backend of charon's state.
 pub(crate) struct Workers {
     handles: WorkerHandles,
-    pub(super) networks: Networks,
+    pub(super) networks: PolicyNetworks,
     pub(super) names: TunnelNames,
     natt_port: u16,
     /// The UDP port that each worker sends from beside [`natt_port`](Self::natt_port), if it has
@@ -43,7 +43,7 @@ impl Workers {
         let own_ports = (0..with_ports).map(|worker| config.own_port(worker)).collect();
         Self {
             handles,
-            networks: Networks::default(),
+            networks: PolicyNetworks::default(),
             names: TunnelNames::new(config),
             natt_port: config.natt_port(),
             own_ports,
@@ -119,7 +119,7 @@ fn silent(worker: u16) -> Refusal {
     Refusal(format!("worker {worker} did not answer in time"))
 }
 
-impl Backend for Workers {
+impl SaBackend for Workers {
     fn install(&mut self, mut sa: SaConfig, resource: Option<u32>) -> Result<SaNumber, Refusal> {
         self.not_carried.admit(sa.encap)?;
         let owner = self.handles.worker_of(sa.tunnel, resource);
@@ -203,7 +203,7 @@ impl Backend for Workers {
         }
     }
 
-    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
+    fn move_sa(&mut self, sa: SaNumber, ends: NegotiatedEnds) -> Result<(), Refusal> {
         self.not_carried.admit(ends.encap)?;
         let encap = ends.encap.map(|encap| self.sendable(encap, sa.owner));
         let ends = SaEnds { local: ends.local, remote: ends.remote, encap };

@@ -23,9 +23,9 @@ use std::time::Duration;
 use convoy_config::Config;
 use convoy_dataplane::daemon::Daemon;
 use convoy_dataplane::pipeline::{Acquire, Clock};
-use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
+use convoy_ike::protocol::{CharonReply, CharonRequest, Datagram, SaEvent, WireSelector};
 use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
-use convoy_ike::state::{State, StateConfig};
+use convoy_ike::state::{CharonState, StateConfig};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
 use rand::Rng;
@@ -38,7 +38,7 @@ pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
 use negotiations::Negotiations;
 pub(crate) use networks::{Behind, Standing};
-use notifier::{Counts, Heard, Note, Notifier};
+use notifier::{CharonNote, Counts, Notifier, NotifierInbox};
 pub(crate) use share::Share;
 
 /// The socket at which charon's plugin looks for the gateway by default.
@@ -50,7 +50,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// State and workers, which change together.
 struct Installed {
-    state: State,
+    state: CharonState,
     workers: Workers,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Charon {
     listening: Option<Listening>,
     server: Option<Server>,
     handler: Arc<CharonHandler>,
-    heard: Option<Heard>,
+    heard: Option<NotifierInbox>,
     notifiers: Vec<Arc<Notifier>>,
 }
 
@@ -122,7 +122,7 @@ impl Charon {
         let is_shared = share.is_some();
         let numbers = config.interfaces.iter().zip(1..);
         let interfaces = numbers.filter_map(|(interface, number)| Some((interface.if_id?, number))).collect();
-        let state = State::new(StateConfig {
+        let state = CharonState::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
             allow_weak: config.allow_weak,
             is_shared,
@@ -134,7 +134,7 @@ impl Charon {
         *lock(&self.handler.handles) = Some(handles);
         *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
-        let Heard { messages, notes } = heard;
+        let NotifierInbox { messages, notes } = heard;
         let handler: Arc<dyn Handler> = Arc::clone(&self.handler) as Arc<dyn Handler>;
         let natt_port = config.natt_port();
         let stands_by = is_shared;
@@ -220,9 +220,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl CharonHandler {
     /// Passes an event of a worker on to charon. Events that charon must receive wait for room:
     /// meanwhile the queue behind them fills, and then workers keep their events.
-    fn hear(&self, note: Note, outlet: &Outlet, clock: &Clock) {
+    fn hear(&self, note: CharonNote, outlet: &Outlet, clock: &Clock) {
         let Some(event) = self.event_of(&note, clock) else { return };
-        if let Note::Acquire(_) = note {
+        if let CharonNote::Acquire(_) = note {
             match outlet.event(event) {
                 true => drop(self.acquires.fetch_add(1, Ordering::Relaxed)),
                 false => self.counts.lost_acquire(),
@@ -235,23 +235,28 @@ impl CharonHandler {
     }
 
     /// The event in charon's protocol.
-    fn event_of(&self, note: &Note, clock: &Clock) -> Option<Event> {
+    fn event_of(&self, note: &CharonNote, clock: &Clock) -> Option<SaEvent> {
         let mut installed = lock(&self.installed);
         let Installed { state, workers } = installed.as_mut()?;
         let event = match note {
-            Note::Acquire(acquire) => {
+            CharonNote::Acquire(acquire) => {
                 let resource = acquire.worker.map(|worker| workers.resource_of(acquire.tunnel, worker));
                 self::acquire(state, acquire, resource, clock.now_ns())
             }
-            Note::Expire(event) => state.expired(event.sa, event.expiry, workers),
-            Note::Mapping(change) => state.mapped(change.sa, change.new),
+            CharonNote::Expire(event) => state.expired(event.sa, event.expiry, workers),
+            CharonNote::Mapping(change) => state.mapped(change.sa, change.new),
         };
         workers.tell_store();
         event
     }
 }
 
-fn acquire(state: &mut State, acquire: &Acquire, resource: Option<u32>, now_ns: u64) -> Option<Event> {
+fn acquire(
+    state: &mut CharonState,
+    acquire: &Acquire,
+    resource: Option<u32>,
+    now_ns: u64,
+) -> Option<SaEvent> {
     let flow = &acquire.flow;
     let (from, to) = flow.ports().unwrap_or_default();
     let end = |address, port| WireSelector::of_packet(address, flow.protocol(), port);
@@ -269,14 +274,17 @@ impl Handler for CharonHandler {
         }
     }
 
-    fn request(&self, request: Request) -> Reply {
+    fn request(&self, request: CharonRequest) -> CharonReply {
         let mut installed = lock(&self.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else {
-            return Reply::refused(convoy_ike::protocol::Status::Failed, "the gateway is stopping");
+            return CharonReply::refused(
+                convoy_ike::protocol::ReplyStatus::Failed,
+                "the gateway is stopping",
+            );
         };
         if !workers.may_serve() {
-            let status = convoy_ike::protocol::Status::StandsBy;
-            return Reply::refused(status, "this gateway stands by");
+            let status = convoy_ike::protocol::ReplyStatus::StandsBy;
+            return CharonReply::refused(status, "this gateway stands by");
         }
         let reply = state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes));
         workers.tell_store();

@@ -22,18 +22,18 @@ const AGAIN: u16 = 2;
 
 /// The last fault of each connection, until it has SAs; clones share them.
 #[derive(Clone)]
-pub(super) struct Negotiations(Arc<Mutex<Faults>>);
+pub(super) struct Negotiations(Arc<Mutex<NegotiationFaults>>);
 
-struct Faults {
+struct NegotiationFaults {
     events: Events,
     /// The tunnels of the configuration with a peer's address, by that.
     tunnels: HashMap<IpAddr, String>,
-    by_connection: HashMap<String, Fault>,
+    by_connection: HashMap<String, NegotiationFault>,
     /// Why a certificate was refused, by the peer.
     certificates: HashMap<IpAddr, (String, Instant)>,
 }
 
-struct Fault {
+struct NegotiationFault {
     number: u32,
     peer: IpAddr,
     reason: String,
@@ -47,7 +47,12 @@ impl Negotiations {
     /// None; `events` receives faults.
     pub(super) fn new(config: &Config, events: Events) -> Self {
         let (by_connection, certificates) = (HashMap::new(), HashMap::new());
-        Self(Arc::new(Mutex::new(Faults { events, tunnels: by_peer(config), by_connection, certificates })))
+        Self(Arc::new(Mutex::new(NegotiationFaults {
+            events,
+            tunnels: by_peer(config),
+            by_connection,
+            certificates,
+        })))
     }
 
     /// Takes another configuration.
@@ -55,7 +60,7 @@ impl Negotiations {
         self.lock().tunnels = by_peer(config);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Faults> {
+    fn lock(&self) -> MutexGuard<'_, NegotiationFaults> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,7 +90,7 @@ impl Negotiations {
     /// The last fault of each connection.
     pub(super) fn rows(&self) -> Vec<NegotiationRow> {
         let faults = self.lock();
-        let row = |(connection, fault): (&String, &Fault)| NegotiationRow {
+        let row = |(connection, fault): (&String, &NegotiationFault)| NegotiationRow {
             connection: connection.clone(),
             peer: fault.peer.to_string(),
             reason: fault.reason.clone(),
@@ -104,7 +109,7 @@ fn by_peer(config: &Config) -> HashMap<IpAddr, String> {
     with_peer.map(|tunnel| (tunnel.remote, tunnel.name.clone())).collect()
 }
 
-impl Faults {
+impl NegotiationFaults {
     fn report(&mut self, report: &IkeReport, tunnel: Option<&str>) {
         let peer = report.peer.ip().to_canonical();
         // A responder does not know the connection at first. Strangers are in charon's log alone.
@@ -147,7 +152,8 @@ impl Faults {
         }
         if self.by_connection.len() < MOST || known.is_some() {
             let since = Instant::now();
-            let fault = Fault { number: report.number, peer, reason, is_silence, is_reported, since };
+            let fault =
+                NegotiationFault { number: report.number, peer, reason, is_silence, is_reported, since };
             self.by_connection.insert(connection, fault);
         }
     }

@@ -28,13 +28,13 @@ pub(crate) struct Behind {
 
 /// The traffic of charon's current tunnel mode policies.
 #[derive(Default)]
-pub(super) struct Networks {
+pub(super) struct PolicyNetworks {
     all: HashMap<PolicyPlace, (TunnelId, Selector)>,
     /// Those added since [`take_new`](Self::take_new).
     new: HashSet<PolicyPlace>,
 }
 
-impl Networks {
+impl PolicyNetworks {
     /// Applies a change of a policy.
     pub(super) fn note(&mut self, step: &PolicyStep) {
         if let Some(place) = step.change.gone {

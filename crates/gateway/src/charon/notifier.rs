@@ -20,7 +20,7 @@ const NOTES: usize = 4096;
 const ACQUIRES: usize = 1024;
 
 /// An event in a worker.
-pub(super) enum Note {
+pub(super) enum CharonNote {
     /// An SA is requested.
     Acquire(Acquire),
     /// An SA has reached a limit.
@@ -30,10 +30,10 @@ pub(super) enum Note {
 }
 
 /// The receiving ends of all notifiers.
-pub(super) struct Heard {
+pub(super) struct NotifierInbox {
     /// Whole IP packets with IKE messages.
     pub(super) messages: Receiver<Vec<u8>>,
-    pub(super) notes: Receiver<Note>,
+    pub(super) notes: Receiver<CharonNote>,
 }
 
 /// Counters shared by all notifiers.
@@ -48,10 +48,10 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Call for each event received.
-    pub(super) fn heard(&self, note: &Note) {
+    pub(super) fn heard(&self, note: &CharonNote) {
         match note {
-            Note::Acquire(_) => &self.acquires,
-            Note::Expire(_) | Note::Mapping(_) => &self.waiting,
+            CharonNote::Acquire(_) => &self.acquires,
+            CharonNote::Expire(_) | CharonNote::Mapping(_) => &self.waiting,
         }
         .fetch_sub(1, Ordering::Relaxed);
     }
@@ -73,23 +73,23 @@ impl Counts {
 /// A worker's notifier for charon.
 pub(super) struct Notifier {
     messages: SyncSender<Vec<u8>>,
-    notes: SyncSender<Note>,
+    notes: SyncSender<CharonNote>,
     counts: Arc<Counts>,
 }
 
 impl Notifier {
     /// A notifier for each worker, and the receiving ends.
-    pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, Heard) {
+    pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, NotifierInbox) {
         let (message_sender, messages) = sync_channel(MESSAGES);
         let (note_sender, notes) = sync_channel(NOTES);
         let notifier = |_| {
             let (messages, notes) = (message_sender.clone(), note_sender.clone());
             Arc::new(Self { messages, notes, counts: Arc::clone(counts) })
         };
-        ((0..workers).map(notifier).collect(), Heard { messages, notes })
+        ((0..workers).map(notifier).collect(), NotifierInbox { messages, notes })
     }
 
-    fn note(&self, note: Note, waiting: &AtomicUsize) -> bool {
+    fn note(&self, note: CharonNote, waiting: &AtomicUsize) -> bool {
         // Counted first, as it may be received at once.
         waiting.fetch_add(1, Ordering::Relaxed);
         let has_room = self.notes.try_send(note).is_ok();
@@ -108,7 +108,7 @@ impl Daemon for Notifier {
     fn acquire(&self, acquire: Acquire) -> bool {
         let acquires = &self.counts.acquires;
         let has_room =
-            acquires.load(Ordering::Relaxed) < ACQUIRES && self.note(Note::Acquire(acquire), acquires);
+            acquires.load(Ordering::Relaxed) < ACQUIRES && self.note(CharonNote::Acquire(acquire), acquires);
         if !has_room {
             self.counts.lost_acquire();
         }
@@ -116,11 +116,11 @@ impl Daemon for Notifier {
     }
 
     fn expire(&self, event: &LifetimeEvent) -> bool {
-        self.note(Note::Expire(*event), &self.counts.waiting)
+        self.note(CharonNote::Expire(*event), &self.counts.waiting)
     }
 
     fn mapping(&self, change: &MappingChange) -> bool {
-        self.note(Note::Mapping(*change), &self.counts.waiting)
+        self.note(CharonNote::Mapping(*change), &self.counts.waiting)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct TunnelNames {
     all: HashSet<String>,
     /// Those of them that take their networks from charon.
     open: HashSet<String>,
-    tunnels: HashMap<TunnelId, Known>,
+    tunnels: HashMap<TunnelId, KnownTunnel>,
     /// The tunnel of each policy.
     owners: HashMap<PolicyPlace, TunnelId>,
     by_connection: HashMap<String, BTreeSet<TunnelId>>,
@@ -30,7 +30,7 @@ pub(super) struct TunnelNames {
 
 /// What is known of a tunnel.
 #[derive(Default)]
-struct Known {
+struct KnownTunnel {
     child: Option<ChildName>,
     /// The inside interface of its policies.
     interface: u16,

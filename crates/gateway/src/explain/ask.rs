@@ -10,7 +10,7 @@ use crate::worker_thread::WorkerThread;
 const NEAR: usize = 3;
 
 /// The policies of a packet.
-pub(super) struct Decision {
+pub(super) struct PacketPolicies {
     /// Those that select it, in order; the first decides.
     pub(super) selecting: Vec<PolicyView>,
     /// Without any: those that nearly do.
@@ -49,7 +49,7 @@ pub(super) struct EngineView {
 }
 
 /// Asks for the policies of a packet; all workers have the same.
-pub(super) fn decision(handles: &WorkerHandles, supposed: Supposed) -> Result<Decision, String> {
+pub(super) fn decision(handles: &WorkerHandles, supposed: Supposed) -> Result<PacketPolicies, String> {
     let ask = move |thread: &mut WorkerThread| decide(thread, &supposed.flow);
     handles.ask_or_undo(0, ask, |_, _| ()).ok_or_else(silent)
 }
@@ -68,14 +68,14 @@ fn silent() -> String {
     "the worker did not answer in time".to_owned()
 }
 
-fn decide(thread: &mut WorkerThread, flow: &FlowKey) -> Decision {
+fn decide(thread: &mut WorkerThread, flow: &FlowKey) -> PacketPolicies {
     let tables = &thread.worker_mut().pipeline().ipsec().tables;
     let mut selecting = tables.policies_of(flow);
     let mut near = if selecting.is_empty() { tables.near_misses(flow, NEAR) } else { Vec::new() };
     for view in selecting.iter_mut().chain(near.iter_mut().map(|(view, _)| view)) {
         thread.call_by_tunnel(view);
     }
-    Decision { selecting, near }
+    PacketPolicies { selecting, near }
 }
 
 fn serve(thread: &mut WorkerThread, tunnel: TunnelId, supposed: &Supposed) -> Serving {

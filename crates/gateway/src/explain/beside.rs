@@ -6,7 +6,7 @@ use crate::helper::Helper;
 use crate::snapshot::{CharonRow, ClusterRow, MonitorRow};
 
 /// The other parts of a gateway.
-pub(crate) struct Beside<'a> {
+pub(crate) struct GatewayParts<'a> {
     /// Asks the kernel; a gateway over given ports has none.
     pub(crate) helper: Option<&'a Helper>,
     /// The connection to charon, if the configuration has one.
@@ -17,7 +17,7 @@ pub(crate) struct Beside<'a> {
     pub(crate) monitors: Vec<MonitorRow>,
 }
 
-impl Beside<'_> {
+impl GatewayParts<'_> {
     /// Why a tunnel, or any that charon has, may have neither policies nor SAs here, in words.
     pub(super) fn absence(&self, config: &Config, tunnel: Option<&str>) -> Option<String> {
         let configured = config.tunnels.iter().find(|configured| Some(&*configured.name) == tunnel);
@@ -76,8 +76,8 @@ mod tests {
     fn absent_tunnel_is_explained_by_the_leader_of_its_group_or_by_charon_that_is_gone() {
         let config = Config::parse("a.toml", "").expect("an empty configuration");
         let charon = |is_connected| Some(CharonRow { is_connected, ..CharonRow::default() });
-        let beside = |charon, cluster| Beside { helper: None, charon, cluster, monitors: Vec::new() };
-        let text = |beside: Beside<'_>| beside.absence(&config, Some("site-b")).unwrap_or_default();
+        let beside = |charon, cluster| GatewayParts { helper: None, charon, cluster, monitors: Vec::new() };
+        let text = |beside: GatewayParts<'_>| beside.absence(&config, Some("site-b")).unwrap_or_default();
         assert_eq!(text(beside(None, None)), "");
         assert_eq!(text(beside(charon(true), None)), "");
         let failed = |connection: &str| {
@@ -107,7 +107,7 @@ mod tests {
             let (tunnel, ping, state) = ("site-b".to_owned(), "10.2.0.1".to_owned(), state.to_owned());
             let source = "10.1.0.1".to_owned();
             let row = MonitorRow { tunnel, ping, source, state, answered_s, ..MonitorRow::default() };
-            Beside { helper: None, charon: None, cluster: None, monitors: vec![row] }
+            GatewayParts { helper: None, charon: None, cluster: None, monitors: vec![row] }
         };
         let text = |state, answered_s| beside(state, answered_s).probes("site-b");
         assert_eq!(beside("lost", None).probes("another"), None);

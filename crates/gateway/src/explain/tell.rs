@@ -3,10 +3,14 @@
 use convoy_ipsec::{Action, DropReason, FlowKey, Miss, PolicyView, TunnelId};
 
 use super::Explanation;
-use super::ask::Decision;
+use super::ask::PacketPolicies;
 
 /// Says which policy decides; returns the tunnel that protects the packet.
-pub(super) fn policy(reported: &mut Explanation, decision: &Decision, flow: &FlowKey) -> Option<TunnelId> {
+pub(super) fn policy(
+    reported: &mut Explanation,
+    decision: &PacketPolicies,
+    flow: &FlowKey,
+) -> Option<TunnelId> {
     let Some((first, later)) = decision.selecting.split_first() else {
         reported.dropped(DropReason::OutboundNoPolicy);
         reported.fault("policy", no_policy(&decision.near, flow));

@@ -28,7 +28,7 @@ pub(super) enum KeepError {
     Events(#[from] io::Error),
 }
 
-pub(super) struct Kept {
+pub(super) struct HelperState {
     routes: RouteKeeper,
     guard: Option<Guarded>,
     interfaces: ServiceInterfaces,
@@ -44,7 +44,7 @@ struct Guarded {
     events: GuardEvents,
 }
 
-impl Kept {
+impl HelperState {
     /// Nothing is kept yet; also returns the events of interfaces and routing rules.
     pub(super) fn new(
         interfaces: ServiceInterfaces,

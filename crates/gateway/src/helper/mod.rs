@@ -26,7 +26,7 @@ use convoy_kernel::{GuardCounts, GuardPlan, RoutePlan};
 use convoy_port::{TunDevice, TunFiles};
 use convoy_process::companion::Program;
 
-use protocol::{Answer, Request, receive_answer, send};
+use protocol::{HelperAnswer, HelperRequest, receive_answer, send};
 pub use server::serve;
 
 use convoy_config::OnStop;
@@ -55,20 +55,20 @@ pub enum HelperError {
     Refused(String),
 }
 
-struct Line {
+struct HelperLine {
     /// `None` once a request was not answered: a late answer would be taken for the next one's.
     socket: Option<UnixStream>,
     child: Child,
 }
 
-fn unexpected(answer: &Answer) -> HelperError {
+fn unexpected(answer: &HelperAnswer) -> HelperError {
     HelperError::Refused(format!("the helper process gave an unexpected answer: {answer:?}"))
 }
 
 /// The gateway's end. Any thread may ask; requests are answered one after the other. Dropped
 /// without [`end`](Self::end), it leaves the blackhole routes.
 pub struct Helper {
-    line: Mutex<Line>,
+    line: Mutex<HelperLine>,
     /// Whether a request was not answered within [`TIMEOUT`].
     is_silent: AtomicBool,
 }
@@ -83,7 +83,10 @@ impl Helper {
         let (ours, child) = Program::own().start(arguments).map_err(HelperError::Start)?;
         ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
-        Ok(Self { line: Mutex::new(Line { socket: Some(ours), child }), is_silent: AtomicBool::new(false) })
+        Ok(Self {
+            line: Mutex::new(HelperLine { socket: Some(ours), child }),
+            is_silent: AtomicBool::new(false),
+        })
     }
 
     /// Sets the kernel's routes to a plan, and keeps them so.
@@ -91,7 +94,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
     pub fn route(&self, plan: RoutePlan) -> Result<(), HelperError> {
-        self.ask(&Request::Route(Box::new(plan))).map(drop)
+        self.ask(&HelperRequest::Route(Box::new(plan))).map(drop)
     }
 
     /// Sets the nftables table that guards the tunnels' networks to a plan, and keeps it so;
@@ -100,7 +103,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
     pub fn guard(&self, number: u32, plan: Option<GuardPlan>) -> Result<(), HelperError> {
-        self.ask(&Request::Guard { number, plan: plan.map(Box::new) }).map(drop)
+        self.ask(&HelperRequest::Guard { number, plan: plan.map(Box::new) }).map(drop)
     }
 
     /// The guard's counters of dropped packets.
@@ -108,8 +111,8 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
     pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
-        match self.ask(&Request::GuardCounts)?.0 {
-            Answer::Dropped(counts) => Ok(counts),
+        match self.ask(&HelperRequest::GuardCounts)?.0 {
+            HelperAnswer::Dropped(counts) => Ok(counts),
             answer => Err(unexpected(&answer)),
         }
     }
@@ -119,8 +122,8 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Gone`].
     pub fn forward_chains(&self, interface: &str) -> Result<Vec<String>, HelperError> {
-        match self.ask(&Request::ForwardChains { interface: interface.to_owned() })?.0 {
-            Answer::ForwardChains(chains) => Ok(chains),
+        match self.ask(&HelperRequest::ForwardChains { interface: interface.to_owned() })?.0 {
+            HelperAnswer::ForwardChains(chains) => Ok(chains),
             answer => Err(unexpected(&answer)),
         }
     }
@@ -130,8 +133,8 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Gone`].
     pub fn without_carrier(&self) -> Result<Vec<String>, HelperError> {
-        match self.ask(&Request::WithoutCarrier)?.0 {
-            Answer::WithoutCarrier(interfaces) => Ok(interfaces),
+        match self.ask(&HelperRequest::WithoutCarrier)?.0 {
+            HelperAnswer::WithoutCarrier(interfaces) => Ok(interfaces),
             answer => Err(unexpected(&answer)),
         }
     }
@@ -147,7 +150,7 @@ impl Helper {
         announce: bool,
     ) -> Result<(), HelperError> {
         let (addresses, lifetime_s) = (addresses.to_vec(), lifetime.as_secs() as u32);
-        self.ask(&Request::HoldAddresses { addresses, lifetime_s, announce }).map(drop)
+        self.ask(&HelperRequest::HoldAddresses { addresses, lifetime_s, announce }).map(drop)
     }
 
     /// Takes these service addresses from this host.
@@ -155,7 +158,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] has the kernel's reason.
     pub fn release_addresses(&self, addresses: &[ServiceAddress]) -> Result<(), HelperError> {
-        self.ask(&Request::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
+        self.ask(&HelperRequest::ReleaseAddresses { addresses: addresses.to_vec() }).map(drop)
     }
 
     /// Names the TUN interfaces of the gateway's ports, the only ones that it
@@ -164,7 +167,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] if it has heard of some before.
     pub fn devices(&self, devices: Vec<TunDevice>) -> Result<(), HelperError> {
-        self.ask(&Request::Devices(devices)).map(drop)
+        self.ask(&HelperRequest::Devices(devices)).map(drop)
     }
 
     /// Creates a TUN interface again that was deleted, with or without a carrier.
@@ -173,12 +176,12 @@ impl Helper {
     /// [`HelperError::Refused`] has the kernel's reason.
     pub fn attach(&self, tun: &TunFiles, has_link: bool) -> Result<(), HelperError> {
         let files: Vec<BorrowedFd<'_>> = tun.files.iter().map(|file| file.as_fd()).collect();
-        self.ask_with(&Request::Attach { name: tun.device.name.clone(), has_link }, &files).map(drop)
+        self.ask_with(&HelperRequest::Attach { name: tun.device.name.clone(), has_link }, &files).map(drop)
     }
 
     /// Whether the helper answers.
     pub fn is_alive(&self) -> bool {
-        self.ask(&Request::Beat).is_ok()
+        self.ask(&HelperRequest::Beat).is_ok()
     }
 
     /// The configuration, opened for reading.
@@ -186,7 +189,7 @@ impl Helper {
     /// # Errors
     /// [`HelperError::Refused`] if it cannot be opened.
     pub fn configuration(&self) -> Result<std::fs::File, HelperError> {
-        let (_, mut files) = self.ask(&Request::Configuration)?;
+        let (_, mut files) = self.ask(&HelperRequest::Configuration)?;
         let missing = || HelperError::Refused("the helper process sent no file".to_owned());
         files.pop().map(std::fs::File::from).ok_or_else(missing)
     }
@@ -198,8 +201,8 @@ impl Helper {
     /// What could not be removed.
     pub fn end(&self, on_stop: OnStop) -> Result<(), HelperError> {
         let ended = self.ask(match on_stop {
-            OnStop::Block => &Request::Block,
-            OnStop::Open => &Request::Undo,
+            OnStop::Block => &HelperRequest::Block,
+            OnStop::Open => &HelperRequest::Undo,
         });
         let mut line = self.line();
         line.socket = None;
@@ -248,19 +251,19 @@ impl Helper {
         supervise::spawn("helper's watch", faults, watch).map(drop)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, HelperLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), HelperError> {
+    fn ask(&self, request: &HelperRequest) -> Result<(HelperAnswer, Vec<OwnedFd>), HelperError> {
         self.ask_with(request, &[])
     }
 
     fn ask_with(
         &self,
-        request: &Request,
+        request: &HelperRequest,
         files: &[BorrowedFd<'_>],
-    ) -> Result<(Answer, Vec<OwnedFd>), HelperError> {
+    ) -> Result<(HelperAnswer, Vec<OwnedFd>), HelperError> {
         let mut line = self.line();
         let socket = line.socket.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let answer = send(socket, request, files).and_then(|()| receive_answer(socket));
@@ -270,7 +273,7 @@ impl Helper {
             line.socket = None;
         }
         match answer? {
-            (Answer::Refused(reason), _) => Err(HelperError::Refused(reason)),
+            (HelperAnswer::Refused(reason), _) => Err(HelperError::Refused(reason)),
             answer => Ok(answer),
         }
     }

@@ -27,7 +27,7 @@ const MOST_FILES: usize = 253;
 /// A request to the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Request {
+pub(super) enum HelperRequest {
     /// Set the kernel's routes to this plan, and keep them so.
     Route(Box<RoutePlan>),
     /// Set the table that guards the tunnels' networks to this plan, or remove it; `number` is in
@@ -85,7 +85,7 @@ pub(super) enum Request {
 /// The helper's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
+pub(super) enum HelperAnswer {
     Done,
     Dropped(GuardCounts),
     ForwardChains(Vec<String>),
@@ -134,7 +134,7 @@ pub(super) fn receive<T: DeserializeOwned>(mut socket: &UnixStream) -> io::Resul
 }
 
 /// Receives the answer to a request.
-pub(super) fn receive_answer(socket: &UnixStream) -> io::Result<(Answer, Vec<OwnedFd>)> {
+pub(super) fn receive_answer(socket: &UnixStream) -> io::Result<(HelperAnswer, Vec<OwnedFd>)> {
     receive(socket)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
@@ -147,26 +147,26 @@ mod tests {
     #[test]
     fn requests_and_answers_come_as_they_were_sent_and_a_file_with_them() {
         let (gateway, helper) = UnixStream::pair().expect("a pair");
-        let attach = Request::Attach { name: "convoy0".to_owned(), has_link: true };
-        for request in [attach, Request::Configuration, Request::Block, Request::Undo] {
+        let attach = HelperRequest::Attach { name: "convoy0".to_owned(), has_link: true };
+        for request in [attach, HelperRequest::Configuration, HelperRequest::Block, HelperRequest::Undo] {
             send(&gateway, &request, &[]).expect("room");
-            let (received, _) = receive::<Request>(&helper).expect("whole").expect("open");
+            let (received, _) = receive::<HelperRequest>(&helper).expect("whole").expect("open");
             assert_eq!(received, request);
         }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, "content").expect("written");
         let file = std::fs::File::open(&path).expect("there");
-        send(&helper, &Answer::Done, &[file.as_fd()]).expect("room");
-        send(&helper, &Answer::Refused("no".to_owned()), &[]).expect("room");
+        send(&helper, &HelperAnswer::Done, &[file.as_fd()]).expect("room");
+        send(&helper, &HelperAnswer::Refused("no".to_owned()), &[]).expect("room");
         let (answer, mut came) = receive_answer(&gateway).expect("whole");
         let mut text = String::new();
         std::fs::File::from(came.pop().expect("a file")).read_to_string(&mut text).expect("readable");
-        assert_eq!((answer, text.as_str()), (Answer::Done, "content"));
+        assert_eq!((answer, text.as_str()), (HelperAnswer::Done, "content"));
         let (answer, came) = receive_answer(&gateway).expect("whole");
-        assert_eq!((answer, came.is_empty()), (Answer::Refused("no".to_owned()), true));
+        assert_eq!((answer, came.is_empty()), (HelperAnswer::Refused("no".to_owned()), true));
         drop(gateway);
-        assert!(receive::<Request>(&helper).expect("an end").is_none());
+        assert!(receive::<HelperRequest>(&helper).expect("an end").is_none());
     }
 
     #[test]
@@ -185,8 +185,8 @@ mod tests {
             nix::sys::pthread::pthread_kill(thread, nix::sys::signal::Signal::SIGUSR1).expect("it waits");
             std::thread::sleep(Duration::from_millis(2));
         }
-        send(&helper, &Answer::Done, &[]).expect("room");
-        assert_eq!(waiting.join().expect("no panic").expect("an answer"), Answer::Done);
+        send(&helper, &HelperAnswer::Done, &[]).expect("room");
+        assert_eq!(waiting.join().expect("no panic").expect("an answer"), HelperAnswer::Done);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             let (mut gateway, helper) = UnixStream::pair().expect("a pair");
             gateway.write_all(bytes).expect("room");
             drop(gateway);
-            let error = receive::<Request>(&helper).expect_err("no request");
+            let error = receive::<HelperRequest>(&helper).expect_err("no request");
             assert!(
                 matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof),
                 "{error}"

@@ -16,8 +16,8 @@ use futures_util::future::{Either, select};
 use tokio::sync::mpsc;
 
 use super::Duties;
-use super::kept::{KeepError, Kept};
-use super::protocol::{Answer, Request, receive, send};
+use super::kept::{HelperState, KeepError};
+use super::protocol::{HelperAnswer, HelperRequest, receive, send};
 use crate::privileges;
 
 /// Serves the gateway at the other end of standard input until it is gone.
@@ -42,10 +42,10 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
 }
 
 /// A request, and the files that came with it.
-type Received = (Request, Vec<OwnedFd>);
+type ReceivedRequest = (HelperRequest, Vec<OwnedFd>);
 
 /// Receives requests on a thread of its own, since receiving blocks.
-fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Received>> {
+fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<ReceivedRequest>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().name("requests".to_owned()).spawn(move || {
         loop {
@@ -67,8 +67,8 @@ fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Received>> {
 }
 
 /// The helper's next task.
-enum Next {
-    Answer(Received),
+enum HelperTask {
+    Answer(ReceivedRequest),
     /// An interface or a routing rule changed.
     RestoreAll,
     /// A table of nftables changed.
@@ -76,40 +76,44 @@ enum Next {
     End,
 }
 
-async fn next(requests: &mut mpsc::Receiver<Received>, events: &mut RouteEvents, kept: &mut Kept) -> Next {
+async fn next(
+    requests: &mut mpsc::Receiver<ReceivedRequest>,
+    events: &mut RouteEvents,
+    kept: &mut HelperState,
+) -> HelperTask {
     let (interfaces, tables) = (pin!(events.next()), pin!(kept.tables_change()));
     match select(pin!(requests.recv()), select(interfaces, tables)).await {
-        Either::Left((Some(request), _)) => Next::Answer(request),
-        Either::Right((Either::Left((Some(()), _)), _)) => Next::RestoreAll,
-        Either::Right((Either::Right(((), _)), _)) => Next::RestoreGuard,
-        Either::Left((None, _)) | Either::Right((Either::Left((None, _)), _)) => Next::End,
+        Either::Left((Some(request), _)) => HelperTask::Answer(request),
+        Either::Right((Either::Left((Some(()), _)), _)) => HelperTask::RestoreAll,
+        Either::Right((Either::Right(((), _)), _)) => HelperTask::RestoreGuard,
+        Either::Left((None, _)) | Either::Right((Either::Left((None, _)), _)) => HelperTask::End,
     }
 }
 
 async fn work(
     socket: &UnixStream,
-    mut requests: mpsc::Receiver<Received>,
+    mut requests: mpsc::Receiver<ReceivedRequest>,
     duties: Duties<'_>,
     interfaces: ServiceInterfaces,
 ) -> io::Result<()> {
-    let (mut kept, mut events) = Kept::new(interfaces, duties.addresses.to_vec())?;
+    let (mut kept, mut events) = HelperState::new(interfaces, duties.addresses.to_vec())?;
     loop {
         let (request, files) = match next(&mut requests, &mut events, &mut kept).await {
-            Next::Answer(request) => request,
-            Next::RestoreAll => {
+            HelperTask::Answer(request) => request,
+            HelperTask::RestoreAll => {
                 kept.restore().await;
                 continue;
             }
-            Next::RestoreGuard => {
+            HelperTask::RestoreGuard => {
                 kept.restore_guard().await;
                 continue;
             }
-            Next::End => {
+            HelperTask::End => {
                 // The gateway is gone, and another one may lead.
                 return kept.release_all().await.map_err(io::Error::other);
             }
         };
-        let is_last = matches!(request, Request::Block | Request::Undo);
+        let is_last = matches!(request, HelperRequest::Block | HelperRequest::Undo);
         let (answer, file) = answer(&mut kept, (request, files), duties).await;
         let files: Vec<BorrowedFd<'_>> = file.iter().map(File::as_fd).collect();
         send(socket, &answer, &files)?;
@@ -119,37 +123,43 @@ async fn work(
     }
 }
 
-async fn answer(kept: &mut Kept, (request, files): Received, duties: Duties<'_>) -> (Answer, Option<File>) {
+async fn answer(
+    kept: &mut HelperState,
+    (request, files): ReceivedRequest,
+    duties: Duties<'_>,
+) -> (HelperAnswer, Option<File>) {
     let done = |result: Result<(), KeepError>| match result {
-        Ok(()) => Answer::Done,
-        Err(error) => Answer::Refused(error.to_string()),
+        Ok(()) => HelperAnswer::Done,
+        Err(error) => HelperAnswer::Refused(error.to_string()),
     };
     let answer = match request {
-        Request::Route(plan) => done(kept.route(*plan).await),
-        Request::Guard { number, plan } => done(kept.guard(number, plan.map(|plan| *plan)).await),
-        Request::GuardCounts => match kept.counts() {
-            Ok(counts) => Answer::Dropped(counts),
-            Err(error) => Answer::Refused(error.to_string()),
+        HelperRequest::Route(plan) => done(kept.route(*plan).await),
+        HelperRequest::Guard { number, plan } => done(kept.guard(number, plan.map(|plan| *plan)).await),
+        HelperRequest::GuardCounts => match kept.counts() {
+            Ok(counts) => HelperAnswer::Dropped(counts),
+            Err(error) => HelperAnswer::Refused(error.to_string()),
         },
-        Request::HoldAddresses { addresses, lifetime_s, announce } => {
+        HelperRequest::HoldAddresses { addresses, lifetime_s, announce } => {
             done(kept.hold_addresses(&addresses, lifetime_s, announce).await)
         }
-        Request::ReleaseAddresses { addresses } => done(kept.release_addresses(&addresses).await),
-        Request::Devices(devices) => done(kept.know_devices(devices)),
-        Request::Attach { name, has_link } => done(kept.attach(&name, &files, has_link).await),
-        Request::Beat => Answer::Done,
-        Request::ForwardChains { interface } => Answer::ForwardChains(ThisMachine.chains_without(&interface)),
-        Request::WithoutCarrier => Answer::WithoutCarrier(kept.without_carrier().await),
-        Request::Configuration => match convoy_config::open(duties.config) {
-            Ok(file) => return (Answer::Done, Some(file)),
-            Err(error) => Answer::Refused(error.to_string()),
+        HelperRequest::ReleaseAddresses { addresses } => done(kept.release_addresses(&addresses).await),
+        HelperRequest::Devices(devices) => done(kept.know_devices(devices)),
+        HelperRequest::Attach { name, has_link } => done(kept.attach(&name, &files, has_link).await),
+        HelperRequest::Beat => HelperAnswer::Done,
+        HelperRequest::ForwardChains { interface } => {
+            HelperAnswer::ForwardChains(ThisMachine.chains_without(&interface))
+        }
+        HelperRequest::WithoutCarrier => HelperAnswer::WithoutCarrier(kept.without_carrier().await),
+        HelperRequest::Configuration => match convoy_config::open(duties.config) {
+            Ok(file) => return (HelperAnswer::Done, Some(file)),
+            Err(error) => HelperAnswer::Refused(error.to_string()),
         },
-        Request::Block | Request::Undo => {
+        HelperRequest::Block | HelperRequest::Undo => {
             duties.sockets.iter().for_each(|path| remove_socket(path));
             if let Err(error) = kept.release_all().await {
                 tracing::warn!("{error}");
             }
-            done(if request == Request::Block { kept.block().await } else { kept.undo().await })
+            done(if request == HelperRequest::Block { kept.block().await } else { kept.undo().await })
         }
     };
     (answer, None)

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::browser::{Document, Query, protect};
 use super::maker::Wanted;
-use super::page::{Page, Reading};
+use super::page::{PageReading, ServedPage};
 use super::text;
 
 /// The path of the metrics.
@@ -40,7 +40,7 @@ impl Answers {
     }
 
     /// The answer to a request.
-    pub(super) async fn to<B>(&self, request: &Request<B>) -> Response<Reading> {
+    pub(super) async fn to<B>(&self, request: &Request<B>) -> Response<PageReading> {
         let path = request.uri().path();
         let is_read = [Method::GET, Method::HEAD].contains(request.method());
         let Some(document) = &self.document else {
@@ -65,17 +65,17 @@ impl Answers {
         response
     }
 
-    async fn metrics(&self) -> Response<Reading> {
+    async fn metrics(&self) -> Response<PageReading> {
         self.made(Wanted::Metrics).await.map_or_else(unavailable, |page| of_type(page, text::CONTENT_TYPE))
     }
 
-    async fn status(&self, uri: &Uri) -> Response<Reading> {
+    async fn status(&self, uri: &Uri) -> Response<PageReading> {
         let query = match Query::parse(uri.query().unwrap_or_default()) {
             Ok(query) => query,
             Err(reason) => return plain(StatusCode::BAD_REQUEST, format!("{reason}\n")),
         };
         let Some(status) = self.made(Wanted::Status).await else { return unavailable() };
-        of_type(Arc::new(Page::from(status.json(&query))), "application/json")
+        of_type(Arc::new(ServedPage::from(status.json(&query))), "application/json")
     }
 
     /// What is made for this request; nothing if the gateway does not answer.
@@ -103,24 +103,24 @@ fn is_by_address(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-fn not_allowed() -> Response<Reading> {
+fn not_allowed() -> Response<PageReading> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     response
 }
 
-fn unavailable() -> Response<Reading> {
+fn unavailable() -> Response<PageReading> {
     plain(StatusCode::SERVICE_UNAVAILABLE, "the gateway does not answer, or is stopping\n")
 }
 
-fn plain(status: StatusCode, words: impl Into<Page>) -> Response<Reading> {
+fn plain(status: StatusCode, words: impl Into<ServedPage>) -> Response<PageReading> {
     let mut response = of_type(Arc::new(words.into()), "text/plain; charset=utf-8");
     *response.status_mut() = status;
     response
 }
 
-fn of_type(page: Arc<Page>, kind: &'static str) -> Response<Reading> {
-    let mut response = Response::new(Reading::from(page));
+fn of_type(page: Arc<ServedPage>, kind: &'static str) -> Response<PageReading> {
+    let mut response = Response::new(PageReading::from(page));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The limits of clients, and of what they get.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ClientLimits {
     /// Connections at once; the oldest gives way to a new one, so that idle ones keep no client
     /// out.
     pub(super) connections: usize,
@@ -20,7 +20,7 @@ pub(super) struct Limits {
 }
 
 /// Those of a gateway.
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: ClientLimits = ClientLimits {
     connections: 16,
     request: Duration::from_secs(5),
     connection: Duration::from_secs(15),

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::browser::{Status, Statuses};
-use super::limits::Limits;
-use super::page::{Page, Pages};
+use super::browser::{GatewayStatus, Statuses};
+use super::limits::ClientLimits;
+use super::page::{CachedPages, ServedPage};
 use super::text;
 use crate::events::Events;
 use crate::run::Order;
@@ -22,20 +22,20 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// The text of the metrics.
-    Metrics(oneshot::Sender<Option<Arc<Page>>>),
+    Metrics(oneshot::Sender<Option<Arc<ServedPage>>>),
     /// What the page for browsers shows.
-    Status(oneshot::Sender<Option<Arc<Status>>>),
+    Status(oneshot::Sender<Option<Arc<GatewayStatus>>>),
 }
 
 /// Makes what clients get. It finishes even if all who asked have disconnected, so that
 /// connections which come and go cannot start it again and again.
 pub(super) struct Maker {
     orders: Sender<Order>,
-    limits: Limits,
+    limits: ClientLimits,
     /// Whether there are series of each tunnel.
     per_tunnel: Option<bool>,
-    pages: Pages,
-    made: Option<(Instant, Option<Arc<Page>>)>,
+    pages: CachedPages,
+    made: Option<(Instant, Option<Arc<ServedPage>>)>,
     statuses: Statuses,
     /// When the gateway last gave no snapshot for the page for browsers.
     failed: Option<Instant>,
@@ -45,12 +45,12 @@ impl Maker {
     /// Nothing is made yet.
     pub(super) fn new(
         orders: Sender<Order>,
-        limits: Limits,
+        limits: ClientLimits,
         per_tunnel: Option<bool>,
         events: Option<Events>,
     ) -> Self {
         let statuses = Statuses::new(limits.fresh_status, events.unwrap_or_default());
-        Self { orders, limits, per_tunnel, pages: Pages::default(), made: None, statuses, failed: None }
+        Self { orders, limits, per_tunnel, pages: CachedPages::default(), made: None, statuses, failed: None }
     }
 
     /// Serves requests until no connection can make one.
@@ -73,19 +73,19 @@ impl Maker {
         }
     }
 
-    async fn metrics(&mut self) -> Option<Arc<Page>> {
+    async fn metrics(&mut self) -> Option<Arc<ServedPage>> {
         if self.made.as_ref().is_none_or(|(at, _)| at.elapsed() >= self.limits.fresh) {
             // The old page is not kept while the new one is made.
             drop(self.made.take());
             let snapshot = snapshot(&self.orders).await;
-            let write = |snapshot| Page::written(|out| text::write(out, snapshot, self.per_tunnel));
+            let write = |snapshot| ServedPage::written(|out| text::write(out, snapshot, self.per_tunnel));
             let page = snapshot.map(write);
             self.made = Some((Instant::now(), page.map(|page| self.pages.add(page))));
         }
         self.made.as_ref().and_then(|(_, page)| page.clone())
     }
 
-    async fn status(&mut self) -> Option<Arc<Status>> {
+    async fn status(&mut self) -> Option<Arc<GatewayStatus>> {
         if let Some(status) = self.statuses.fresh() {
             return Some(status);
         }
@@ -117,7 +117,7 @@ mod tests {
     fn a_gateway_that_hangs_costs_one_attempt_and_those_who_are_gone_cost_none() {
         let (orders, received) = channel();
         let (asked, requests) = mpsc::unbounded_channel();
-        let limits = Limits { fresh_status: Duration::from_secs(60), ..LIMITS };
+        let limits = ClientLimits { fresh_status: Duration::from_secs(60), ..LIMITS };
         let ask = || {
             let (reply, answer) = oneshot::channel();
             asked.send(Wanted::Status(reply)).expect("the receiver is there");

@@ -17,13 +17,13 @@ const PAGES: usize = 3;
 
 /// A text in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct ServedPage {
     bytes: u64,
     /// Empty once withdrawn.
     pieces: Mutex<Vec<Bytes>>,
 }
 
-impl Page {
+impl ServedPage {
     /// The output of `write`.
     pub(super) fn written(write: impl FnOnce(&mut Pieces) -> fmt::Result) -> Self {
         let mut pieces = Pieces::default();
@@ -42,13 +42,13 @@ impl Page {
     }
 }
 
-impl From<&'static str> for Page {
+impl From<&'static str> for ServedPage {
     fn from(words: &'static str) -> Self {
         Self { bytes: words.len() as u64, pieces: Mutex::new(vec![Bytes::from_static(words.as_bytes())]) }
     }
 }
 
-impl From<String> for Page {
+impl From<String> for ServedPage {
     fn from(text: String) -> Self {
         Self { bytes: text.len() as u64, pieces: Mutex::new(vec![text.into()]) }
     }
@@ -86,19 +86,19 @@ impl fmt::Write for Pieces {
 
 /// A page being sent to a client.
 #[derive(Debug)]
-pub(super) struct Reading {
-    page: Arc<Page>,
+pub(super) struct PageReading {
+    page: Arc<ServedPage>,
     next: usize,
     left: u64,
 }
 
-impl From<Arc<Page>> for Reading {
-    fn from(page: Arc<Page>) -> Self {
+impl From<Arc<ServedPage>> for PageReading {
+    fn from(page: Arc<ServedPage>) -> Self {
         Self { next: 0, left: page.bytes, page }
     }
 }
 
-impl Body for Reading {
+impl Body for PageReading {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -126,12 +126,12 @@ impl Body for Reading {
 
 /// The pages in memory, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Pages(Vec<Arc<Page>>);
+pub(super) struct CachedPages(Vec<Arc<ServedPage>>);
 
-impl Pages {
+impl CachedPages {
     /// Adds a new page, and drops those without a reader. If too many are still read, the oldest
     /// is withdrawn.
-    pub(super) fn add(&mut self, page: Page) -> Arc<Page> {
+    pub(super) fn add(&mut self, page: ServedPage) -> Arc<ServedPage> {
         self.0.retain(|page| Arc::strong_count(page) > 1);
         let crowd = (self.0.len() + 1).saturating_sub(PAGES);
         self.0.drain(..crowd).for_each(|page| page.withdraw());
@@ -147,12 +147,12 @@ mod tests {
 
     use super::*;
 
-    fn page(pieces: usize) -> Page {
-        Page::written(|out| (0..pieces).try_for_each(|_| out.write_str(&"x".repeat(PIECE))))
+    fn page(pieces: usize) -> ServedPage {
+        ServedPage::written(|out| (0..pieces).try_for_each(|_| out.write_str(&"x".repeat(PIECE))))
     }
 
     /// The bytes that are still to be sent.
-    fn rest(reading: &mut Reading) -> u64 {
+    fn rest(reading: &mut PageReading) -> u64 {
         let mut bytes = 0;
         let mut context = Context::from_waker(std::task::Waker::noop());
         while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut *reading).poll_frame(&mut context) {
@@ -164,11 +164,12 @@ mod tests {
     #[test]
     fn a_text_comes_whole_in_pieces_of_a_bounded_size() {
         let words = "a metric ".repeat(40_000);
-        let page = Page::written(|out| words.split_inclusive(' ').try_for_each(|word| out.write_str(word)));
+        let page =
+            ServedPage::written(|out| words.split_inclusive(' ').try_for_each(|word| out.write_str(word)));
         let pieces = page.pieces.lock().expect("no panic").clone();
         assert_eq!(pieces.concat(), words.as_bytes());
         assert!(pieces.len() > 1 && pieces.iter().all(|piece| piece.len() <= PIECE));
-        let mut reading = Reading::from(Arc::new(page));
+        let mut reading = PageReading::from(Arc::new(page));
         assert_eq!(reading.size_hint().exact(), Some(words.len() as u64));
         assert_eq!(rest(&mut reading), words.len() as u64);
         assert!(reading.is_end_stream());
@@ -176,8 +177,8 @@ mod tests {
 
     #[test]
     fn however_many_pages_are_read_slowly_only_a_few_stay_in_memory() {
-        let mut pages = Pages::default();
-        let mut readers: Vec<Reading> = (0..10).map(|_| Reading::from(pages.add(page(4)))).collect();
+        let mut pages = CachedPages::default();
+        let mut readers: Vec<PageReading> = (0..10).map(|_| PageReading::from(pages.add(page(4)))).collect();
         assert_eq!(pages.0.len(), PAGES);
         let (late, in_time) = readers.split_at_mut(10 - PAGES);
         assert!(late.iter_mut().all(|reading| rest(reading) == 0), "their pages were withdrawn");

@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use super::answer::Answers;
 use super::browser::Document;
-use super::limits::{LIMITS, Limits};
+use super::limits::{ClientLimits, LIMITS};
 use super::maker::Maker;
 use crate::events::Events;
 use crate::run::Order;
@@ -76,7 +76,7 @@ fn start(
     listener: TcpListener,
     orders: Sender<Order>,
     contents: Contents,
-    limits: Limits,
+    limits: ClientLimits,
     faults: &Sender<Fault>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
@@ -96,7 +96,7 @@ fn start(
     supervise::spawn("metrics", faults, serve).map(drop)
 }
 
-async fn accept(listener: tokio::net::TcpListener, answers: Answers, limits: Limits) {
+async fn accept(listener: tokio::net::TcpListener, answers: Answers, limits: ClientLimits) {
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     let mut reported: Option<Instant> = None;
     loop {
@@ -127,7 +127,7 @@ async fn accept(listener: tokio::net::TcpListener, answers: Answers, limits: Lim
 
 /// One request and its answer. Connections are not kept alive: a scrape every few seconds gains
 /// nothing by that, and idle ones would take the places of others.
-async fn serve_one(stream: TcpStream, answers: Answers, limits: Limits) -> hyper::Result<()> {
+async fn serve_one(stream: TcpStream, answers: Answers, limits: ClientLimits) -> hyper::Result<()> {
     let service = service_fn(move |request| {
         let answers = answers.clone();
         async move { Ok::<_, Infallible>(answers.to(&request).await) }

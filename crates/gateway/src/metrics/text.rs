@@ -38,7 +38,7 @@ pub fn write(
     per_tunnel: Option<bool>,
 ) -> std::fmt::Result {
     let mut process = Registry::with_prefix("process");
-    process.register_collector(Box::new(Process { started_s: snapshot.started_s }));
+    process.register_collector(Box::new(ProcessMetrics { started_s: snapshot.started_s }));
     let mut own = Registry::with_prefix("convoy");
     own.register_collector(Box::new(Collector { snapshot, per_tunnel }));
     encode_registry(out, &own)?;
@@ -48,11 +48,11 @@ pub fn write(
 
 /// The metrics that Prometheus' own client libraries export of every process.
 #[derive(Debug)]
-struct Process {
+struct ProcessMetrics {
     started_s: f64,
 }
 
-impl prometheus_client::collector::Collector for Process {
+impl prometheus_client::collector::Collector for ProcessMetrics {
     fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
         let help = "When the gateway started, in seconds since 1970";
         let unit = Some(&Unit::Seconds);

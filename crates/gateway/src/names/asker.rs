@@ -15,7 +15,7 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet, LocalSet};
 
-use super::Answer;
+use super::NameAnswer;
 use crate::supervise::{self, Fault};
 
 /// A name is asked for again when the time to live of its answer ends, but no sooner than this.
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 64;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The addresses of a name, and the time for which they hold.
-pub(super) type Found = Result<(Vec<IpAddr>, Duration), String>;
+pub(super) type FoundAddresses = Result<(Vec<IpAddr>, Duration), String>;
 
 /// Starts the thread. It asks for the names of the last set received, sends the answers, and ends
 /// with either channel.
@@ -43,7 +43,7 @@ pub(super) type Found = Result<(Vec<IpAddr>, Duration), String>;
 /// The system's, if it refuses the thread.
 pub(super) fn start(
     wanted: mpsc::UnboundedReceiver<HashSet<String>>,
-    answers: Sender<Answer>,
+    answers: Sender<NameAnswer>,
     faults: &Sender<Fault>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -62,7 +62,7 @@ pub(super) fn start(
 ///
 /// # Errors
 /// The system's, if it refuses a socket for events.
-pub(super) fn ask_once(names: HashSet<String>) -> io::Result<Vec<(String, Found)>> {
+pub(super) fn ask_once(names: HashSet<String>) -> io::Result<Vec<(String, FoundAddresses)>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (system, free) = (Rc::new(System::default()), Rc::new(Semaphore::new(AT_ONCE)));
     let mut asked = JoinSet::new();
@@ -82,11 +82,11 @@ pub(super) fn ask_once(names: HashSet<String>) -> io::Result<Vec<(String, Found)
 /// Has a task for each name.
 pub(super) async fn serve<A, F>(
     mut wanted: mpsc::UnboundedReceiver<HashSet<String>>,
-    answers: Sender<Answer>,
+    answers: Sender<NameAnswer>,
     ask: A,
 ) where
     A: Fn(String) -> F + Clone + 'static,
-    F: Future<Output = Found> + 'static,
+    F: Future<Output = FoundAddresses> + 'static,
 {
     let free = Rc::new(Semaphore::new(AT_ONCE));
     let mut tasks: HashMap<String, AbortHandle> = HashMap::new();
@@ -107,10 +107,10 @@ pub(super) async fn serve<A, F>(
 }
 
 /// Asks for one name again and again.
-async fn follow<F: Future<Output = Found>>(
+async fn follow<F: Future<Output = FoundAddresses>>(
     name: String,
     free: Rc<Semaphore>,
-    answers: Sender<Answer>,
+    answers: Sender<NameAnswer>,
     ask: impl Fn(String) -> F,
 ) {
     let mut retry = FIRST_RETRY;
@@ -130,7 +130,7 @@ async fn follow<F: Future<Output = Found>>(
                 (Err(why), now)
             }
         };
-        let answer = Answer { name: name.clone(), found, asked_again: Instant::now() + again };
+        let answer = NameAnswer { name: name.clone(), found, asked_again: Instant::now() + again };
         if answers.send(answer).is_err() {
             return;
         }
@@ -153,7 +153,7 @@ impl System {
         Ok(resolver)
     }
 
-    async fn ask(&self, name: &str) -> Found {
+    async fn ask(&self, name: &str) -> FoundAddresses {
         let resolver = self.resolver().map_err(|error| format!("/etc/resolv.conf: {error}"))?;
         let found = tokio::time::timeout(TIMEOUT, resolver.lookup_ip(name)).await;
         let found = found.map_err(|_| "no answer in time".to_owned())?;

@@ -21,7 +21,7 @@ use crate::snapshot::NameRow;
 use crate::supervise::Fault;
 
 /// The outcome of a question.
-struct Answer {
+struct NameAnswer {
     name: String,
     /// The name's addresses, or why it has none.
     found: Result<Vec<IpAddr>, String>,
@@ -42,7 +42,7 @@ pub(crate) struct PeerMove {
 }
 
 /// A tunnel whose peer has a name.
-struct Peer {
+struct NamedPeer {
     name: String,
     /// Our own outer address, if it is known: the peer's has its family and is another one.
     local: Option<IpAddr>,
@@ -55,7 +55,7 @@ struct Peer {
     asked_again: Option<Instant>,
 }
 
-impl Peer {
+impl NamedPeer {
     fn of(tunnel: &TunnelConfig, name: &str) -> Self {
         let local = Some(tunnel.local).filter(|local| !local.is_unspecified());
         let is_all =
@@ -101,7 +101,7 @@ impl Peer {
     }
 
     /// Takes an answer; returns the new address if it has changed.
-    fn hear(&mut self, tunnel: &str, answer: &Answer, events: &Events) -> Option<PeerMove> {
+    fn hear(&mut self, tunnel: &str, answer: &NameAnswer, events: &Events) -> Option<PeerMove> {
         self.asked_again = Some(answer.asked_again);
         match answer.found.clone().and_then(|addresses| self.choose(&addresses)) {
             Ok(new) => {
@@ -140,16 +140,16 @@ impl Peer {
 /// The peers with names, by tunnel.
 #[derive(Default)]
 pub(crate) struct Names {
-    peers: HashMap<String, Peer>,
+    peers: HashMap<String, NamedPeer>,
     /// The tunnels of each name.
     tunnels: HashMap<String, Vec<String>>,
-    thread: Option<Thread>,
+    thread: Option<NamesThread>,
 }
 
 /// The channels to the thread and back.
-struct Thread {
+struct NamesThread {
     wanted: mpsc::UnboundedSender<HashSet<String>>,
-    answers: Receiver<Answer>,
+    answers: Receiver<NameAnswer>,
 }
 
 impl Names {
@@ -163,7 +163,7 @@ impl Names {
         self.tunnels.clear();
         for tunnel in tunnels {
             let Some(name) = &tunnel.remote_name else { continue };
-            let fresh = Peer::of(tunnel, name);
+            let fresh = NamedPeer::of(tunnel, name);
             let known = before.remove(&tunnel.name);
             let known = known.filter(|known| {
                 (&known.name, known.local, &known.behind) == (&fresh.name, fresh.local, &fresh.behind)
@@ -175,7 +175,7 @@ impl Names {
             let (wanted, receiver) = mpsc::unbounded_channel();
             let (sender, answers) = channel();
             asker::start(receiver, sender, faults)?;
-            self.thread = Some(Thread { wanted, answers });
+            self.thread = Some(NamesThread { wanted, answers });
         }
         if let Some(thread) = &self.thread {
             // A thread that has ended has been reported.
@@ -212,7 +212,7 @@ impl Names {
     /// What is known, for `convoy show` and the metrics, by tunnel.
     pub(crate) fn rows(&self) -> Vec<NameRow> {
         let now = Instant::now();
-        let row = |(tunnel, peer): (&String, &Peer)| NameRow {
+        let row = |(tunnel, peer): (&String, &NamedPeer)| NameRow {
             tunnel: tunnel.clone(),
             name: peer.name.clone(),
             address: peer.address.map(|address| address.to_string()),
@@ -233,7 +233,7 @@ pub fn resolve(config: &mut Config) -> Vec<String> {
     if names.is_empty() {
         return Vec::new();
     }
-    let found: HashMap<String, asker::Found> = match asker::ask_once(names) {
+    let found: HashMap<String, asker::FoundAddresses> = match asker::ask_once(names) {
         Ok(found) => found.into_iter().collect(),
         Err(error) => return vec![format!("names cannot be resolved: {error}")],
     };
@@ -241,7 +241,7 @@ pub fn resolve(config: &mut Config) -> Vec<String> {
     for tunnel in &mut config.tunnels {
         let Some(name) = &tunnel.remote_name else { continue };
         let answer = found.get(name).cloned().unwrap_or_else(|| Err("it was not asked for".to_owned()));
-        match answer.and_then(|(addresses, _)| Peer::of(tunnel, name).choose(&addresses)) {
+        match answer.and_then(|(addresses, _)| NamedPeer::of(tunnel, name).choose(&addresses)) {
             Ok(address) => tunnel.remote = address,
             Err(problem) => problems.push(format!(
                 "tunnel {:?}: tunnel.remote: {name:?} does not resolve: {problem}",

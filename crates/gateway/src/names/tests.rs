@@ -2,16 +2,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::asker::{self, Found};
+use super::asker::{self, FoundAddresses};
 use super::*;
 
 fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-fn answer(name: &str, found: Result<&[&str], &str>) -> Answer {
+fn answer(name: &str, found: Result<&[&str], &str>) -> NameAnswer {
     let found = found.map(|texts| texts.iter().map(|text| address(text)).collect());
-    Answer { name: name.to_owned(), found: found.map_err(str::to_owned), asked_again: Instant::now() }
+    NameAnswer { name: name.to_owned(), found: found.map_err(str::to_owned), asked_again: Instant::now() }
 }
 
 fn tunnels(peers: &[(&str, &str, &str)]) -> Vec<TunnelConfig> {
@@ -31,11 +31,11 @@ fn tunnels(peers: &[(&str, &str, &str)]) -> Vec<TunnelConfig> {
 }
 
 /// Names without a thread; what it would answer comes by the sender.
-fn names(tunnels: &[TunnelConfig]) -> (Names, std::sync::mpsc::Sender<Answer>) {
+fn names(tunnels: &[TunnelConfig]) -> (Names, std::sync::mpsc::Sender<NameAnswer>) {
     let (wanted, receiver) = mpsc::unbounded_channel();
     std::mem::forget(receiver);
     let (sender, answers) = channel();
-    let mut names = Names { thread: Some(Thread { wanted, answers }), ..Names::default() };
+    let mut names = Names { thread: Some(NamesThread { wanted, answers }), ..Names::default() };
     names.follow(tunnels, &channel().0).expect("no thread is needed");
     (names, sender)
 }
@@ -111,7 +111,7 @@ fn what_is_known_outlives_a_reload_unless_the_tunnel_has_another_name() {
 fn asked(
     sets: Vec<(u64, Vec<&'static str>)>,
     seconds: u64,
-    reply: impl Fn(&str, usize) -> Found + 'static,
+    reply: impl Fn(&str, usize) -> FoundAddresses + 'static,
 ) -> Vec<(u64, String)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("one");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Gateway, Order, Reply, static_news, watch_by};
 use crate::change::{Change, Ranked};
-use crate::error::Workers;
+use crate::error::WorkerNumbers;
 use crate::events::{Events, What};
 use crate::monitors::AllMonitors;
 use crate::networks;
@@ -176,7 +176,7 @@ impl Gateway {
         let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &starts));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
-            let workers = Workers(&silent);
+            let workers = WorkerNumbers(&silent);
             notes.push(format!("{workers} did not answer in time; the change is applied there later"));
         }
         let done: Vec<Reloaded> = answers.into_iter().flatten().collect();

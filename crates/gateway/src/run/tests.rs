@@ -8,8 +8,8 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use convoy_dataplane::pipeline::Pipeline;
-use convoy_engine::{Fault, FaultPlan, Faulty, Software};
-use convoy_ike::state::{Backend as _, Ends, PolicyStep, PolicyUpdate, Refusal};
+use convoy_engine::{FaultPlan, Faulty, InjectedFault, Software};
+use convoy_ike::state::{NegotiatedEnds, PolicyStep, PolicyUpdate, Refusal, SaBackend as _};
 use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId, UdpEncap};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
@@ -103,7 +103,7 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let ports = OpenPorts { queues, engines, watched: Vec::new() };
     let ours = config(tunnels, 1, WORKERS);
     let engines = OpenEngines::configured(&ours).expect("software is everywhere");
-    let opened = Opened { ports, engines, charon: None, state: None, cluster: None, costs: costs() };
+    let opened = OpenedDevices { ports, engines, charon: None, state: None, cluster: None, costs: costs() };
     let gateway = Gateway::over(ours, opened, Events::default(), Faults::default()).expect("good");
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
@@ -343,7 +343,8 @@ fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
     let mut workers =
         CharonsWorkers::new(bench.gateway.handles.clone(), &bench.gateway.config, Events::default(), None);
     let number = workers.install(sa(0x7001, 1), None).expect("good");
-    let ends = |host| Ends { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
+    let ends =
+        |host| NegotiatedEnds { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
     workers.move_sa(number, ends(9)).expect("it can go there");
     let hung = bench.hang(1);
     let refusal = workers.move_sa(number, ends(10)).expect_err("its worker does not answer");
@@ -438,7 +439,7 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
 
 #[test]
 fn an_engine_that_disappears_and_comes_back_is_reported() {
-    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(Fault::Vanish, 2));
+    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(InjectedFault::Vanish, 2));
     let mut bench = bench_with(2, vec![(Box::new(flaky), CostModel { t_init: 1.0, t_block: 0.01 })]);
     let what = |bench: &Bench| -> Vec<What> {
         bench.gateway.events.after(0).events.into_iter().map(|event| event.what).collect()

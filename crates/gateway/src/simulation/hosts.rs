@@ -27,7 +27,7 @@ pub(super) fn host(site: usize, tunnel: usize, is_v6: bool) -> IpAddr {
 
 /// One host that sends to its opposite number.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(super) struct HostFlow {
     /// The site it sends from: 0 or 1.
     pub(super) site: usize,
     pub(super) tunnel: usize,
@@ -43,7 +43,7 @@ pub(super) struct Flow {
     pub(super) last_delivered: Option<u64>,
 }
 
-struct Sent {
+struct SentPacket {
     bytes: Vec<u8>,
     flow: usize,
     /// When it was delivered last.
@@ -51,9 +51,9 @@ struct Sent {
 }
 
 /// All hosts.
-pub(super) struct Hosts {
-    pub(super) flows: Vec<Flow>,
-    sent: HashMap<u64, Sent>,
+pub(super) struct HostPairs {
+    pub(super) flows: Vec<HostFlow>,
+    sent: HashMap<u64, SentPacket>,
     next: u64,
     pub(super) delivered: u64,
     pub(super) delivered_again: u64,
@@ -68,8 +68,8 @@ pub(super) enum Delivery {
     TooBig { flow: usize, bytes: usize },
 }
 
-impl Hosts {
-    pub(super) fn new(flows: Vec<Flow>) -> Self {
+impl HostPairs {
+    pub(super) fn new(flows: Vec<HostFlow>) -> Self {
         Self { flows, sent: HashMap::new(), next: 0, delivered: 0, delivered_again: 0, reported_too_big: 0 }
     }
 
@@ -100,7 +100,7 @@ impl Hosts {
         });
         payload[..4].copy_from_slice(&MAGIC);
         payload[4..12].copy_from_slice(&number.to_be_bytes());
-        self.sent.insert(number, Sent { bytes: packet.clone(), flow, delivered_ns: None });
+        self.sent.insert(number, SentPacket { bytes: packet.clone(), flow, delivered_ns: None });
         packet
     }
 
@@ -141,7 +141,7 @@ impl Hosts {
         let bytes = usize::from(u16::from_be_bytes([message[mtu_at], message[mtu_at + 1]]));
         let quoted = &message[8..];
         let ends = addresses(quoted);
-        let is_meant = |flow: &Flow| flow.site == site && flow.ends == ends;
+        let is_meant = |flow: &HostFlow| flow.site == site && flow.ends == ends;
         let flow = self.flows.iter().position(is_meant).expect("it quotes a packet of a host's");
         for flow in self.flows.iter_mut().filter(|flow| is_meant(flow)) {
             flow.path_bytes = flow.path_bytes.min(bytes).max(LEAST_BYTES);

@@ -62,7 +62,7 @@ use convoy_dataplane::costs::Costs;
 use convoy_process::panics::words;
 use convoy_scheduler::CostModel;
 
-use world::{Figures, World};
+use world::{RunFigures, World};
 
 /// Seeds of a test run.
 const SEEDS: u64 = 20;
@@ -85,7 +85,7 @@ fn costs() -> Costs {
 ///
 /// # Errors
 /// What was wrong, with the last events and how to see it again.
-fn run(seed: u64, costs: &Costs) -> Result<(u64, Figures), String> {
+fn run(seed: u64, costs: &Costs) -> Result<(u64, RunFigures), String> {
     let mut world = World::new(seed, costs);
     let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
     outcome.map(|()| (world.journal.hash(), world.figures)).map_err(|panic| {
@@ -107,7 +107,7 @@ fn seeds() {
         Some(seed) => (seed, 1),
         None => (number("FIRST").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS)),
     };
-    let mut total = Figures::default();
+    let mut total = RunFigures::default();
     for seed in first..first + count {
         match run(seed, &costs) {
             Ok((_, figures)) => total += figures,

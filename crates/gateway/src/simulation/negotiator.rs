@@ -4,15 +4,15 @@
 use std::net::SocketAddr;
 
 use convoy_ipsec::{
-    Action, KeyMaterial, Lifetime, Limits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds, SaNumber,
-    Selector, UdpEncap,
+    Action, KeyMaterial, Lifetime, LifetimeLimits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds,
+    SaNumber, Selector, UdpEncap,
 };
 use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::scenario::{Scenario, address};
 use super::site::{Running, negotiated};
-use super::wire::Wire;
+use super::wire::WireObserver;
 
 /// The SPI of the first negotiated SA.
 const FIRST_SPI: u32 = 0x10_0000;
@@ -20,7 +20,7 @@ const NATT_PORT: u16 = 4500;
 
 /// A step of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum NegotiationStep {
     InstallInbound,
     InstallOutbound,
     /// Removes all older SAs of the tunnel.
@@ -31,7 +31,7 @@ pub(super) enum Step {
 pub(super) struct Task {
     pub(super) tunnel: usize,
     pub(super) generation: usize,
-    pub(super) step: Step,
+    pub(super) step: NegotiationStep,
 }
 
 /// An SA of the gateway that was started at this time.
@@ -111,7 +111,7 @@ impl Negotiator {
         at: usize,
         scenario: &Scenario,
         dice: &mut Xoshiro256PlusPlus,
-        wire: &mut Wire,
+        wire: &mut WireObserver,
     ) -> usize {
         let transform = scenario.tunnels[self.tunnels[at].tunnel].transform;
         let mut fresh = || {
@@ -132,9 +132,9 @@ impl Negotiator {
     pub(super) fn step(&mut self, task: Task, site: usize, gateway: &mut Running, scenario: &Scenario) {
         let Task { tunnel: at, generation, step } = task;
         let direction = match step {
-            Step::InstallInbound => SaDirection::Inbound,
-            Step::InstallOutbound => SaDirection::Outbound,
-            Step::RetireOlder => return self.retire(at, generation, site, gateway),
+            NegotiationStep::InstallInbound => SaDirection::Inbound,
+            NegotiationStep::InstallOutbound => SaDirection::Outbound,
+            NegotiationStep::RetireOlder => return self.retire(at, generation, site, gateway),
         };
         let sa = self.sa(at, generation, site, direction, scenario);
         let (started_ns, number) = (gateway.started_ns, gateway.install(&sa));
@@ -199,8 +199,11 @@ impl Negotiator {
         let receiver = if direction == SaDirection::Inbound { site } else { 1 - site };
         let Generation { spis, keys } = &of.generations[generation];
         let SaEnds { local, remote, encap } = self.ends(at, site, scenario);
-        let hard = Limits { packets: tunnel.hard_packets, ..Limits::default() };
-        let soft = Limits { packets: tunnel.hard_packets.map(|packets| packets / 2), ..Limits::default() };
+        let hard = LifetimeLimits { packets: tunnel.hard_packets, ..LifetimeLimits::default() };
+        let soft = LifetimeLimits {
+            packets: tunnel.hard_packets.map(|packets| packets / 2),
+            ..LifetimeLimits::default()
+        };
         SaConfig {
             protocol: tunnel.protocol,
             mode: tunnel.mode,
@@ -215,10 +218,10 @@ impl Negotiator {
 }
 
 /// How long a step takes, in ns.
-pub(super) fn pause(dice: &mut Xoshiro256PlusPlus, step: Step) -> u64 {
+pub(super) fn pause(dice: &mut Xoshiro256PlusPlus, step: NegotiationStep) -> u64 {
     match step {
-        Step::InstallInbound => dice.random_range(1_000_000..60_000_000),
-        Step::InstallOutbound => dice.random_range(60_000_000..200_000_000),
-        Step::RetireOlder => dice.random_range(300_000_000..900_000_000),
+        NegotiationStep::InstallInbound => dice.random_range(1_000_000..60_000_000),
+        NegotiationStep::InstallOutbound => dice.random_range(60_000_000..200_000_000),
+        NegotiationStep::RetireOlder => dice.random_range(300_000_000..900_000_000),
     }
 }

@@ -5,15 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::scenario::{Faults, address};
-use super::wire::{Seen, addresses};
+use super::scenario::{ScenarioLink, address};
+use super::wire::{SeenPacket, addresses};
 
 /// Packets that somebody has recorded, by direction.
 const RECORDED: usize = 64;
 
 /// The fate of packets in transit, beside those that arrived.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct TransitTally {
     pub(super) lost: u64,
     pub(super) cut: u64,
     pub(super) too_big: u64,
@@ -24,13 +24,13 @@ pub(super) struct Tally {
 }
 
 /// The link in the direction to one site.
-pub(super) struct Link {
-    pub(super) faults: Faults,
+pub(super) struct SimulatedLink {
+    pub(super) faults: ScenarioLink,
     pub(super) mtu: usize,
     /// Nothing passes until then, in ns.
     pub(super) cut_until_ns: u64,
     recorded: Vec<Vec<u8>>,
-    pub(super) tally: Tally,
+    pub(super) tally: TransitTally,
 }
 
 /// What a link does with a packet.
@@ -42,20 +42,21 @@ pub(super) enum Fate {
     TooBig(u16),
 }
 
-impl Link {
-    pub(super) fn new(faults: Faults, mtu: usize) -> Self {
-        Self { faults, mtu, cut_until_ns: 0, recorded: Vec::new(), tally: Tally::default() }
+impl SimulatedLink {
+    pub(super) fn new(faults: ScenarioLink, mtu: usize) -> Self {
+        Self { faults, mtu, cut_until_ns: 0, recorded: Vec::new(), tally: TransitTally::default() }
     }
 
     /// Only delays remain.
     pub(super) fn calm(&mut self) {
-        let Faults { delay_ns, jitter_ns, .. } = self.faults;
-        self.faults = Faults { loss: 0.0, duplicate: 0.0, corrupt: 0.0, replay: 0.0, delay_ns, jitter_ns };
+        let ScenarioLink { delay_ns, jitter_ns, .. } = self.faults;
+        self.faults =
+            ScenarioLink { loss: 0.0, duplicate: 0.0, corrupt: 0.0, replay: 0.0, delay_ns, jitter_ns };
         self.cut_until_ns = 0;
     }
 
     pub(super) fn carry(&mut self, packet: Vec<u8>, now_ns: u64, dice: &mut Xoshiro256PlusPlus) -> Fate {
-        let Faults { loss, duplicate, corrupt, replay, delay_ns, jitter_ns } = self.faults;
+        let ScenarioLink { loss, duplicate, corrupt, replay, delay_ns, jitter_ns } = self.faults;
         if packet.len() > self.mtu {
             self.tally.too_big += 1;
             return Fate::TooBig(self.mtu as u16);
@@ -106,8 +107,13 @@ pub(super) fn another_mapping(dice: &mut Xoshiro256PlusPlus) -> SocketAddr {
 
 /// A NAT in front of site 1: it changes the source of outgoing packets, and the destination of
 /// incoming ones. Returns `false` for a destination that it does not have.
-pub(super) fn translate(packet: &mut [u8], to_site: usize, mapping: Option<SocketAddr>, seen: Seen) -> bool {
-    let (Some(mapping), Seen::Esp { in_udp: true, .. }) = (mapping, seen) else { return true };
+pub(super) fn translate(
+    packet: &mut [u8],
+    to_site: usize,
+    mapping: Option<SocketAddr>,
+    seen: SeenPacket,
+) -> bool {
+    let (Some(mapping), SeenPacket::Esp { in_udp: true, .. }) = (mapping, seen) else { return true };
     let IpAddr::V4(inside) = address(1, false) else { return true };
     let IpAddr::V4(outside) = mapping.ip() else { return true };
     if to_site == 0 {

@@ -12,7 +12,7 @@ const TAIL: usize = 64;
 
 /// The world's view of a port.
 #[derive(Default)]
-pub(super) struct Queues {
+pub(super) struct PortQueues {
     pub(super) incoming: VecDeque<Vec<u8>>,
     pub(super) outgoing: Vec<Vec<u8>>,
     /// Packets that it still takes; `None` is any number.
@@ -24,10 +24,10 @@ pub(super) struct Queues {
 
 /// The world's end of a port.
 #[derive(Clone, Default)]
-pub(super) struct End(Arc<Mutex<Queues>>);
+pub(super) struct WorldEnd(Arc<Mutex<PortQueues>>);
 
-impl End {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queues> {
+impl WorldEnd {
+    pub(super) fn lock(&self) -> MutexGuard<'_, PortQueues> {
         self.0.lock().expect("one thread")
     }
 
@@ -40,7 +40,7 @@ impl End {
 
 struct VirtualPort {
     description: PortDescription,
-    end: End,
+    end: WorldEnd,
 }
 
 impl Port for VirtualPort {

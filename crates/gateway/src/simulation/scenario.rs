@@ -12,7 +12,7 @@ use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::Character;
-use super::hosts::{Flow, LEAST_BYTES, host};
+use super::hosts::{HostFlow, LEAST_BYTES, host};
 
 /// The proposals that tunnels with ESP have: every kind of IV and of job.
 const PROPOSALS: [&str; 7] = [
@@ -33,7 +33,7 @@ const STATIC_SPI: u32 = 0x1000;
 
 /// A tunnel, as both ends have it.
 #[derive(Clone, Debug)]
-pub(super) struct Tunnel {
+pub(super) struct ScenarioTunnel {
     pub(super) is_static: bool,
     pub(super) protocol: SaProtocol,
     /// In transport mode the gateways themselves are the hosts.
@@ -51,7 +51,7 @@ pub(super) struct Tunnel {
 
 /// A link, in both directions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Faults {
+pub(super) struct ScenarioLink {
     pub(super) loss: f64,
     pub(super) duplicate: f64,
     pub(super) corrupt: f64,
@@ -63,7 +63,7 @@ pub(super) struct Faults {
 
 /// How often an operator, a network or a machine intervenes, in each round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rates {
+pub(super) struct InterventionRates {
     pub(super) restart: f64,
     /// A tunnel with static keys is removed by a reload, and comes back by another.
     pub(super) reload: f64,
@@ -81,11 +81,11 @@ pub(super) struct Rates {
 /// Everything that a seed decides at the start.
 pub(super) struct Scenario {
     pub(super) workers: u16,
-    pub(super) tunnels: Vec<Tunnel>,
+    pub(super) tunnels: Vec<ScenarioTunnel>,
     pub(super) engines: Vec<(Character, Option<u64>)>,
     pub(super) frames: (usize, usize, usize),
-    pub(super) faults: Faults,
-    pub(super) rates: Rates,
+    pub(super) faults: ScenarioLink,
+    pub(super) rates: InterventionRates,
     /// Whether a packet arrives at any queue, rather than at its flow's.
     pub(super) is_sprayed: bool,
     pub(super) ticks: u64,
@@ -120,14 +120,14 @@ impl Scenario {
         };
         let workers = *[1, 1, 2, 3].choose(dice).expect("not empty");
         let count = dice.random_range(2..=4);
-        let mut tunnels: Vec<Tunnel> = (0..count).map(|at| tunnel(at, dice)).collect();
+        let mut tunnels: Vec<ScenarioTunnel> = (0..count).map(|at| tunnel(at, dice)).collect();
         keep_one_transport(&mut tunnels);
         let engines = engines(dice);
         let window = dice.random_range(1..64);
         // The largest multi-packet must find frames for its copies while the window is full and a
         // burst waits.
         let small = 4 * window + *[100, 160, 512, 2048].choose(dice).expect("not empty");
-        let faults = Faults {
+        let faults = ScenarioLink {
             loss: rarely(dice, 0.6, 0.2),
             duplicate: rarely(dice, 0.5, 0.2),
             corrupt: rarely(dice, 0.4, 0.1),
@@ -135,7 +135,7 @@ impl Scenario {
             delay_ns: dice.random_range(10_000..20_000_000),
             jitter_ns: if dice.random_bool(0.5) { dice.random_range(1_000..30_000_000) } else { 0 },
         };
-        let rates = Rates {
+        let rates = InterventionRates {
             restart: rarely(dice, 0.5, 0.006),
             reload: rarely(dice, 0.5, 0.02),
             rekey: rarely(dice, 0.6, 0.02),
@@ -210,11 +210,11 @@ impl Scenario {
     }
 
     /// A host at each end of each tunnel.
-    pub(super) fn flows(&self, dice: &mut Xoshiro256PlusPlus) -> Vec<Flow> {
+    pub(super) fn flows(&self, dice: &mut Xoshiro256PlusPlus) -> Vec<HostFlow> {
         let mut flows = Vec::new();
         for (tunnel, of) in self.tunnels.iter().enumerate() {
             for site in 0..2 {
-                flows.push(Flow {
+                flows.push(HostFlow {
                     site,
                     tunnel,
                     ends: [site, 1 - site].map(|site| of.host(site, tunnel)),
@@ -235,7 +235,7 @@ impl Scenario {
     }
 }
 
-impl Tunnel {
+impl ScenarioTunnel {
     /// Its selector at a site; it has this number.
     pub(super) fn selector(&self, site: usize, number: usize) -> String {
         if self.mode == Mode::Transport {
@@ -259,14 +259,15 @@ impl Tunnel {
 }
 
 /// Between two addresses there can be one SA in transport mode for all traffic.
-fn keep_one_transport(tunnels: &mut [Tunnel]) {
+fn keep_one_transport(tunnels: &mut [ScenarioTunnel]) {
     for is_v6 in [false, true] {
-        let is_one = |tunnel: &&mut Tunnel| tunnel.mode == Mode::Transport && tunnel.is_v6_outside == is_v6;
+        let is_one =
+            |tunnel: &&mut ScenarioTunnel| tunnel.mode == Mode::Transport && tunnel.is_v6_outside == is_v6;
         tunnels.iter_mut().filter(is_one).skip(1).for_each(|tunnel| tunnel.mode = Mode::Tunnel);
     }
 }
 
-fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
+fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> ScenarioTunnel {
     let protocol = if dice.random_bool(0.25) { SaProtocol::Ah } else { SaProtocol::Esp };
     let mode = if dice.random_bool(0.3) { Mode::Transport } else { Mode::Tunnel };
     let proposal = match protocol {
@@ -277,7 +278,7 @@ fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
     let is_plain = protocol == SaProtocol::Esp && mode == Mode::Tunnel;
     let mode = if is_plain && dice.random_bool(0.3) { Mode::Iptfs } else { mode };
     let is_encapsulated = is_plain && dice.random_bool(0.5);
-    Tunnel {
+    ScenarioTunnel {
         // The first is static and the second is not, so that both are always there.
         is_static: at == 0 || at > 1 && dice.random_bool(0.5),
         protocol,

@@ -10,7 +10,7 @@ use convoy_dataplane::daemon::Daemon;
 use convoy_dataplane::handoff::Handoff;
 use convoy_dataplane::pipeline::{Acquire, PipelineResources};
 use convoy_dataplane::worker::Worker;
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
+use convoy_engine::{Engine, FaultPlan, Faulty, InjectedFault};
 use convoy_ipsec::{
     Directory, LifetimeEvent, MappingChange, Policy, PolicyChange, PolicyRank, SaConfig, SaNumber, TunnelId,
 };
@@ -19,7 +19,7 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::VirtualEngine;
-use super::port::End;
+use super::port::WorldEnd;
 use super::scenario::{MTU, Scenario};
 use crate::assemble;
 use crate::change::{Change, Ranked};
@@ -32,7 +32,7 @@ use crate::worker_thread::WorkerThread;
 const ENGINE_FAULTS: u32 = 3;
 
 /// What a gateway reported to its key daemon.
-pub(super) enum Note {
+pub(super) enum DaemonNote {
     Acquire(Acquire),
     Expire(LifetimeEvent),
     Mapping(MappingChange),
@@ -40,10 +40,10 @@ pub(super) enum Note {
 
 /// The daemon's end.
 #[derive(Default)]
-pub(super) struct Notes(Mutex<Vec<Note>>);
+pub(super) struct Notes(Mutex<Vec<DaemonNote>>);
 
 impl Notes {
-    fn push(&self, note: Note) -> bool {
+    fn push(&self, note: DaemonNote) -> bool {
         self.0.lock().expect("one thread").push(note);
         true
     }
@@ -55,15 +55,15 @@ impl Daemon for Notes {
     }
 
     fn acquire(&self, acquire: Acquire) -> bool {
-        self.push(Note::Acquire(acquire))
+        self.push(DaemonNote::Acquire(acquire))
     }
 
     fn expire(&self, event: &LifetimeEvent) -> bool {
-        self.push(Note::Expire(*event))
+        self.push(DaemonNote::Expire(*event))
     }
 
     fn mapping(&self, change: &MappingChange) -> bool {
-        self.push(Note::Mapping(*change))
+        self.push(DaemonNote::Mapping(*change))
     }
 }
 
@@ -99,8 +99,8 @@ pub(super) struct Running {
     /// The wall clock at the start, in ns.
     wall_ns: u64,
     pub(super) threads: Vec<WorkerThread>,
-    pub(super) inside: Vec<End>,
-    pub(super) outside: Vec<End>,
+    pub(super) inside: Vec<WorldEnd>,
+    pub(super) outside: Vec<WorldEnd>,
     /// Keep-alives and fragments that it has sent.
     pub(super) made: u64,
     notes: Arc<Notes>,
@@ -110,7 +110,7 @@ pub(super) struct Running {
 }
 
 /// What a gateway is started with.
-pub(super) struct Start<'a> {
+pub(super) struct SiteStart<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) config: &'a Config,
     pub(super) policies: &'a [Policy],
@@ -120,8 +120,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Running {
-    pub(super) fn start(start: &Start<'_>, disk: SimulatedDisk, dice: &mut Xoshiro256PlusPlus) -> Self {
-        let Start { scenario, config, policies, costs, now_ns, is_calm } = *start;
+    pub(super) fn start(start: &SiteStart<'_>, disk: SimulatedDisk, dice: &mut Xoshiro256PlusPlus) -> Self {
+        let SiteStart { scenario, config, policies, costs, now_ns, is_calm } = *start;
         let time = VirtualTime::new();
         let mut state = SimulatedState::open(disk);
         // 2026, later at each start unless the clock has no battery.
@@ -130,7 +130,7 @@ impl Running {
         let notes = Arc::new(Notes::default());
         let shared = Arc::new(config.clone());
         let workers = usize::from(config.workers);
-        let ends = || (0..workers).map(|_| End::default()).collect::<Vec<_>>();
+        let ends = || (0..workers).map(|_| WorldEnd::default()).collect::<Vec<_>>();
         let (inside, outside) = (ends(), ends());
         let directory = Arc::new(Directory::new(config.workers));
         let mut threads = Vec::new();
@@ -226,7 +226,7 @@ impl Running {
         }
     }
 
-    pub(super) fn take_notes(&self) -> Vec<Note> {
+    pub(super) fn take_notes(&self) -> Vec<DaemonNote> {
         std::mem::take(&mut *self.notes.0.lock().expect("one thread"))
     }
 
@@ -335,7 +335,12 @@ fn engines(
         if faults.is_none() {
             return Box::new(engine);
         }
-        let kinds = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
+        let kinds = vec![
+            InjectedFault::Error,
+            InjectedFault::Hang,
+            InjectedFault::Vanish,
+            InjectedFault::Slow { polls: 20 },
+        ];
         let (seed, times) = (dice.random(), dice.random_range(0..=ENGINE_FAULTS));
         let plan =
             FaultPlan { seed, faults: kinds, after: 0..=60, times, probes: Some(dice.random_range(0..3)) };

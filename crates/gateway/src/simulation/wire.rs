@@ -16,7 +16,7 @@ const FRAGMENT: u8 = 44;
 
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum SeenPacket {
     /// ESP or AH, or its first fragment: the SPI, and its offset, with the sequence number behind
     /// it.
     Esp {
@@ -33,7 +33,7 @@ pub(super) enum Seen {
 ///
 /// # Panics
 /// If it is nothing that a gateway sends here, such as plaintext.
-pub(super) fn look(packet: &[u8]) -> Seen {
+pub(super) fn look(packet: &[u8]) -> SeenPacket {
     let half = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
     let (head, protocol, offset) = match (packet[0] >> 4, packet[6]) {
         (6, FRAGMENT) => (48, packet[40], half(42) >> 3),
@@ -41,15 +41,15 @@ pub(super) fn look(packet: &[u8]) -> Seen {
         _ => (20, packet[9], half(6) & 0x1fff),
     };
     let at = match protocol {
-        AH | ESP | UDP if offset > 0 => return Seen::Piece,
+        AH | ESP | UDP if offset > 0 => return SeenPacket::Piece,
         ESP => head,
         AH => head + AH_SPI,
-        UDP if packet.len() == head + 9 => return Seen::Keepalive,
+        UDP if packet.len() == head + 9 => return SeenPacket::Keepalive,
         UDP => head + 8,
         other => panic!("protocol {other} left a gateway on its protected side"),
     };
     let spi = u32::from_be_bytes(packet[at..at + 4].try_into().expect("4 bytes"));
-    Seen::Esp { spi, at, in_udp: protocol == UDP }
+    SeenPacket::Esp { spi, at, in_udp: protocol == UDP }
 }
 
 /// Source and destination of a packet.
@@ -60,7 +60,7 @@ pub(super) fn addresses(packet: &[u8]) -> [IpAddr; 2] {
 }
 
 /// What was sent under a key.
-struct Key {
+struct KeyUse {
     iv_bytes: usize,
     last: Option<u32>,
     ivs: HashSet<Vec<u8>>,
@@ -68,15 +68,15 @@ struct Key {
 
 /// The observer. Each SPI stands for one key, for ever.
 #[derive(Default)]
-pub(super) struct Wire {
-    keys: HashMap<u32, Key>,
+pub(super) struct WireObserver {
+    keys: HashMap<u32, KeyUse>,
     pub(super) packets: u64,
 }
 
-impl Wire {
+impl WireObserver {
     /// Announces an SA.
     pub(super) fn expect(&mut self, spi: u32, iv_bytes: usize) {
-        self.keys.entry(spi).or_insert(Key { iv_bytes, last: None, ivs: HashSet::new() });
+        self.keys.entry(spi).or_insert(KeyUse { iv_bytes, last: None, ivs: HashSet::new() });
     }
 
     /// Records what a gateway has sent, in order.

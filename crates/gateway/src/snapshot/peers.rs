@@ -65,18 +65,18 @@ pub struct PeerRow {
 
 impl PeerRow {
     /// What tells this tunnel from others, also in another snapshot.
-    pub fn key(&self) -> (&str, Option<u32>) {
+    pub fn key(&self) -> TunnelKey<'_> {
         (&self.tunnel, self.tunnel_id)
     }
 }
 
 /// A tunnel's name and number.
-type Key<'a> = (&'a str, Option<u32>);
+pub type TunnelKey<'a> = (&'a str, Option<u32>);
 
 impl Snapshot {
     /// All tunnels by peer: those of the configuration in its order, then the others by name.
     pub fn peers(&self) -> Vec<PeerRow> {
-        let mut sas: BTreeMap<Key<'_>, Vec<&SaRow>> = BTreeMap::new();
+        let mut sas: BTreeMap<TunnelKey<'_>, Vec<&SaRow>> = BTreeMap::new();
         let mut children: HashMap<Option<u32>, &str> = HashMap::new();
         // Tunnels of the configuration that another one's SAs serve as well.
         let mut served: HashSet<&str> = HashSet::new();
@@ -96,7 +96,7 @@ impl Snapshot {
         }
         known.extend(served);
         let bare = self.configured.iter().filter(|row| !known.contains(row.name.as_str()));
-        let bare: Vec<Key<'_>> = bare.map(|row| (row.name.as_str(), None)).collect();
+        let bare: Vec<TunnelKey<'_>> = bare.map(|row| (row.name.as_str(), None)).collect();
         known.extend(self.configured.iter().map(|row| row.name.as_str()));
         let gone = |row: &&TunnelRow| !known.contains(row.tunnel.as_str());
         let gone: HashSet<&str> = self.tunnels.iter().filter(gone).map(|row| row.tunnel.as_str()).collect();
@@ -157,13 +157,13 @@ impl Snapshot {
     /// it and come: it has SAs in both directions and a peer, and its probes, if it has a monitor,
     /// are not lost. Those that another gateway of the cluster leads are left out.
     pub fn usable(&self) -> Vec<(&ConfiguredRow, bool)> {
-        let mut sas: HashMap<Key<'_>, [Vec<&SaRow>; 2]> = HashMap::new();
+        let mut sas: HashMap<TunnelKey<'_>, [Vec<&SaRow>; 2]> = HashMap::new();
         for sa in &self.sas {
             let ways = sas.entry((&sa.tunnel, Some(sa.tunnel_id))).or_default();
             ways[usize::from(sa.direction != "outbound")].push(sa);
         }
         let both_ways = sas.iter().filter(|(_, [out, back])| PeerState::of(out, back, None).has_both_ways());
-        let keys: HashSet<Key<'_>> = both_ways.map(|(key, _)| *key).collect();
+        let keys: HashSet<TunnelKey<'_>> = both_ways.map(|(key, _)| *key).collect();
         let serving = self.policies.iter().filter(|policy| keys.contains(&(&policy.name, policy.tunnel_id)));
         let others = serving.flat_map(|policy| &policy.others).map(String::as_str);
         let names: HashSet<&str> = keys.iter().map(|(name, _)| *name).chain(others).collect();
@@ -209,7 +209,7 @@ impl<'a> Facts<'a> {
         self.configured.get(tunnel).map_or(usize::MAX, |(at, _)| *at)
     }
 
-    fn row(&self, (tunnel, tunnel_id): Key<'a>, sas: Vec<&SaRow>) -> PeerRow {
+    fn row(&self, (tunnel, tunnel_id): TunnelKey<'a>, sas: Vec<&SaRow>) -> PeerRow {
         let (mut outbound, mut inbound): (Vec<&SaRow>, Vec<&SaRow>) =
             sas.into_iter().partition(|sa| sa.direction == "outbound");
         for sas in [&mut outbound, &mut inbound] {

@@ -3,7 +3,7 @@
 use data_encoding::HEXLOWER;
 use std::net::IpAddr;
 
-use convoy_dataplane::trace::{Event, Outcome, PacketTrace, Step};
+use convoy_dataplane::trace::{PacketTrace, TraceEvent, TraceOutcome, TraceStep};
 use convoy_dataplane::worker::Side;
 use convoy_ipsec::FlowKey;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,10 @@ impl TraceRow {
     pub(super) fn new(trace: PacketTrace, tunnel: String, clock_s: f64) -> Self {
         let began_ns = trace.steps.first().map_or(0, |step| step.at_ns);
         let flow = FlowKey::of_quoted(&trace.received);
-        let step = |Step { at_ns, event }: Step| StepRow { after_ns: at_ns - began_ns, stage: event.into() };
+        let step = |TraceStep { at_ns, event }: TraceStep| StepRow {
+            after_ns: at_ns - began_ns,
+            stage: event.into(),
+        };
         Self {
             worker: trace.worker,
             side: match trace.side {
@@ -164,35 +167,35 @@ impl TraceRow {
     }
 }
 
-impl From<Event> for StageRow {
-    fn from(event: Event) -> Self {
+impl From<TraceEvent> for StageRow {
+    fn from(event: TraceEvent) -> Self {
         match event {
-            Event::Received { port } => Self::Port { port },
-            Event::TakenOver => Self::Handover,
-            Event::Classified => Self::Classify,
-            Event::Bypassed => Self::Bypass,
-            Event::WaitsForSa => Self::Acquire,
-            Event::Window { waiting, in_line } => Self::Window { waiting, in_line },
-            Event::Train { engine, packets, sas, wait_ns, processing_ns } => {
+            TraceEvent::Received { port } => Self::Port { port },
+            TraceEvent::TakenOver => Self::Handover,
+            TraceEvent::Classified => Self::Classify,
+            TraceEvent::Bypassed => Self::Bypass,
+            TraceEvent::WaitsForSa => Self::Acquire,
+            TraceEvent::Window { waiting, in_line } => Self::Window { waiting, in_line },
+            TraceEvent::Train { engine, packets, sas, wait_ns, processing_ns } => {
                 Self::Train { engine, packets, sas, wait_ns, processing_ns }
             }
-            Event::Done { is_good } => Self::Engine { is_good },
-            Event::InOrder => Self::Order,
-            Event::Ended => Self::End,
+            TraceEvent::Done { is_good } => Self::Engine { is_good },
+            TraceEvent::InOrder => Self::Order,
+            TraceEvent::Ended => Self::End,
         }
     }
 }
 
-impl From<Outcome> for EndRow {
-    fn from(outcome: Outcome) -> Self {
+impl From<TraceOutcome> for EndRow {
+    fn from(outcome: TraceOutcome) -> Self {
         match outcome {
-            Outcome::Sent { port } => Self::Sent { port },
-            Outcome::Dropped(reason) => {
+            TraceOutcome::Sent { port } => Self::Sent { port },
+            TraceOutcome::Dropped(reason) => {
                 Self::Dropped { reason: reason.name().to_owned(), meaning: meaning(reason) }
             }
-            Outcome::HandedOver { worker, .. } => Self::HandedOver { worker },
-            Outcome::ToDaemon => Self::Daemon,
-            Outcome::TakenUp => Self::TakenUp,
+            TraceOutcome::HandedOver { worker, .. } => Self::HandedOver { worker },
+            TraceOutcome::ToDaemon => Self::Daemon,
+            TraceOutcome::TakenUp => Self::TakenUp,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a key daemon has a worker do: its SAs, its policies, and the names of its tunnels.
 
-use convoy_dataplane::pipeline::InstallError;
+use convoy_dataplane::pipeline::SaInstallError;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{PolicyChange, SaConfig, SaDirection, SaEnds, SaNumber, SaView, TunnelId};
 
@@ -52,7 +52,7 @@ impl WorkerThread {
         &mut self,
         sa: &SaConfig,
         started: Option<&Started>,
-    ) -> Result<SaNumber, InstallError> {
+    ) -> Result<SaNumber, SaInstallError> {
         let done = self.install_sa(sa);
         wipe_stack();
         if let (Ok(number), Some(started)) = (&done, started) {
@@ -63,7 +63,7 @@ impl WorkerThread {
 
     /// Never inlined, so that [`wipe_stack`] covers its frame.
     #[inline(never)]
-    fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+    fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, SaInstallError> {
         let pipeline = self.worker.pipeline_mut();
         let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
         let number = pipeline.ipsec().tables.number(index).expect("it was installed");

@@ -7,7 +7,7 @@ use convoy_dataplane::monitor::{Means, Monitor};
 use convoy_ipsec::{Selector, TunnelId};
 
 use super::WorkerThread;
-use crate::assemble::Installed;
+use crate::assemble::InstalledTunnel;
 use crate::events::Events;
 use crate::monitors::{self, AllMonitors};
 use crate::survey::Surveyed;
@@ -99,7 +99,7 @@ impl WorkerThread {
 
     /// The tunnel with the SAs of a tunnel of the configuration: itself, or the first of charon's
     /// that protects nothing but its networks by its inside interface, or whose networks it takes.
-    fn tunnel_of(&self, installed: &Installed, interface: u16) -> Option<TunnelId> {
+    fn tunnel_of(&self, installed: &InstalledTunnel, interface: u16) -> Option<TunnelId> {
         if installed.config.has_static_keys() {
             return Some(installed.id);
         }

@@ -42,7 +42,8 @@ impl WorkerThread {
     pub(super) fn tell_move(&self, events: &Events, change: &MappingChange) {
         let Some(installed) = self.installed.get(change.tunnel) else { return };
         let TunnelConfig { name, roams, .. } = &installed.config;
-        let (tunnel, old, new) = (name.clone(), Place(change.old).to_string(), Place(change.new).to_string());
+        let (tunnel, old, new) =
+            (name.clone(), PeerPlace(change.old).to_string(), PeerPlace(change.new).to_string());
         if *roams {
             let message = format!("tunnel {tunnel}: the peer has moved from {old} to {new}");
             return events.tell(What::PeerMoved { tunnel, old, new }, message);
@@ -56,9 +57,9 @@ impl WorkerThread {
 }
 
 /// Where a peer is, in words.
-struct Place(SocketAddr);
+struct PeerPlace(SocketAddr);
 
-impl fmt::Display for Place {
+impl fmt::Display for PeerPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             place if place.ip().is_unspecified() => f.write_str("an unknown address"),

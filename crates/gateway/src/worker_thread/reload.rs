@@ -11,7 +11,7 @@ use convoy_port::PortConfig;
 
 use super::WorkerThread;
 use super::slices::Slices;
-use crate::assemble::{self, Installed, bypasses, policies_of};
+use crate::assemble::{self, InstalledTunnel, bypasses, policies_of};
 use crate::change::{Change, NewTunnel};
 use crate::state::{self, Progress, Report, Starts};
 use crate::survey::Surveyed;
@@ -40,11 +40,11 @@ pub(crate) struct Reloaded {
     /// New tunnels that this worker serves.
     pub(crate) came: usize,
     /// Tunnels of this worker that could not be installed.
-    pub(crate) refused: Refused,
+    pub(crate) refused: RefusedTunnels,
 }
 
 /// Tunnels by name, and why each could not be installed.
-type Refused = Vec<(String, String)>;
+type RefusedTunnels = Vec<(String, String)>;
 
 /// Where policies are.
 fn places(policies: &[(PolicyRank, Policy)]) -> impl Iterator<Item = PolicyPlace> {
@@ -78,7 +78,7 @@ impl WorkerThread {
     }
 
     /// Removes tunnels and their policies. Their SAs are still there, but no packet gets them.
-    fn take_out<'a>(&mut self, names: impl IntoIterator<Item = &'a String> + Clone) -> Vec<Installed> {
+    fn take_out<'a>(&mut self, names: impl IntoIterator<Item = &'a String> + Clone) -> Vec<InstalledTunnel> {
         self.close_departed();
         let mut slices = Slices::of(CHANGES);
         for name in names.clone() {
@@ -97,7 +97,7 @@ impl WorkerThread {
         tunnels
     }
 
-    fn retire_all(&mut self, tunnels: &[Installed]) {
+    fn retire_all(&mut self, tunnels: &[InstalledTunnel]) {
         let mut slices = Slices::of(CHANGES);
         for tunnel in tunnels {
             slices.step(&mut self.worker);
@@ -160,7 +160,7 @@ impl WorkerThread {
     }
 
     /// Installs the SAs of new tunnels; returns these tunnels, and those that were refused.
-    fn install_sas(&mut self, change: &Change, starts: &Starts) -> (Vec<Installed>, Refused) {
+    fn install_sas(&mut self, change: &Change, starts: &Starts) -> (Vec<InstalledTunnel>, RefusedTunnels) {
         let (mut came, mut refused) = (Vec::new(), Vec::new());
         let (mut looks, mut installs) = (Slices::of(LOOKS), Slices::of(CHANGES));
         for tunnel in &change.came {
@@ -187,7 +187,7 @@ impl WorkerThread {
 
     /// Adds the policies of new tunnels, gives the others the order of the configuration, and takes
     /// over its bypasses, all of it for the same packet first.
-    fn decide(&mut self, change: &Change, new: Vec<Installed>) {
+    fn decide(&mut self, change: &Change, new: Vec<InstalledTunnel>) {
         let (mut gone, mut came) = (Vec::new(), Vec::new());
         if self.config.bypass != change.config.bypass {
             gone.extend(places(&bypasses(&self.config)));

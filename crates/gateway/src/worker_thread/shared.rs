@@ -7,12 +7,12 @@ use convoy_ipsec::{SaIndex, TunnelId};
 
 use super::WorkerThread;
 use super::tunnels::InstalledTunnels;
-use crate::assemble::Installed;
+use crate::assemble::InstalledTunnel;
 use crate::state::{NumberedPairs, Numbers, Pair, StartId, Started};
 
 /// Where a pair is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum PairPlace {
     /// The tunnel, and the pair's place in it.
     Installed(TunnelId, u32),
     /// A key daemon's, by its SA.
@@ -22,24 +22,24 @@ enum Place {
 /// Where all pairs are.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    by_sa: HashMap<SaIndex, Place>,
-    by_start: HashMap<StartId, Place>,
+    by_sa: HashMap<SaIndex, PairPlace>,
+    by_start: HashMap<StartId, PairPlace>,
 }
 
 impl Places {
     /// Adds the pairs of a tunnel.
-    pub(super) fn add_tunnel(&mut self, tunnel: &Installed) {
+    pub(super) fn add_tunnel(&mut self, tunnel: &InstalledTunnel) {
         for (pair, within) in tunnel.pairs.iter().zip(0..) {
-            self.add(pair, Place::Installed(tunnel.id, within));
+            self.add(pair, PairPlace::Installed(tunnel.id, within));
         }
     }
 
     /// Removes the pairs of a tunnel.
-    pub(super) fn remove_tunnel(&mut self, tunnel: &Installed) {
+    pub(super) fn remove_tunnel(&mut self, tunnel: &InstalledTunnel) {
         tunnel.pairs.iter().for_each(|pair| self.remove(pair));
     }
 
-    fn add(&mut self, pair: &Pair, place: Place) {
+    fn add(&mut self, pair: &Pair, place: PairPlace) {
         self.by_sa.extend(pair.sas.iter().map(|sa| (*sa, place)));
         self.by_start.extend(pair.numbers.iter().map(|numbers| (numbers.id(), place)));
     }
@@ -74,10 +74,10 @@ impl NumberedPairs for PairsOfWorker<'_> {
 }
 
 impl PairsOfWorker<'_> {
-    fn at(&mut self, place: Place) -> Option<&mut Pair> {
+    fn at(&mut self, place: PairPlace) -> Option<&mut Pair> {
         match place {
-            Place::Installed(tunnel, pair) => self.installed.pair_mut(tunnel, pair),
-            Place::Shared(sa) => self.shared.get_mut(&sa),
+            PairPlace::Installed(tunnel, pair) => self.installed.pair_mut(tunnel, pair),
+            PairPlace::Shared(sa) => self.shared.get_mut(&sa),
         }
     }
 }
@@ -91,7 +91,7 @@ impl WorkerThread {
     /// Reports an SA's numbers from now on.
     pub(super) fn share(&mut self, sa: SaIndex, started: &Started) {
         let pair = Pair { sas: vec![sa], numbers: Numbers::new(started) };
-        self.places.add(&pair, Place::Shared(sa));
+        self.places.add(&pair, PairPlace::Shared(sa));
         self.reporter.iter_mut().for_each(|reporter| reporter.begin([&pair]));
         self.shared.insert(sa, pair);
     }

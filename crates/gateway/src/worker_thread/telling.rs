@@ -6,7 +6,7 @@ use convoy_dataplane::worker::WorkerEvent;
 use convoy_ipsec::{DropCounters, Expiry, LifetimeEvent, PathChange, TunnelId};
 
 use super::WorkerThread;
-use crate::events::{Events, SaName, What};
+use crate::events::{EventSa, Events, What};
 use crate::snapshot;
 use crate::survey::{Survey, Surveyed};
 
@@ -41,7 +41,7 @@ impl WorkerThread {
 
     fn tell_lifetime(&self, events: &Events, event: &LifetimeEvent) {
         let LifetimeEvent { name, expiry, tunnel, .. } = event;
-        let sa = SaName {
+        let sa = EventSa {
             tunnel: self.shown_name(*tunnel),
             spi: name.spi,
             direction: snapshot::direction(name.direction).to_owned(),

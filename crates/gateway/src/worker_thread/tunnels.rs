@@ -5,30 +5,30 @@ use std::collections::{BTreeMap, HashMap};
 
 use convoy_ipsec::TunnelId;
 
-use crate::assemble::Installed;
+use crate::assemble::InstalledTunnel;
 use crate::state::Pair;
 
 /// They are in the order of their ids.
 #[derive(Default)]
 pub(crate) struct InstalledTunnels {
-    by_id: BTreeMap<TunnelId, Installed>,
+    by_id: BTreeMap<TunnelId, InstalledTunnel>,
     ids: HashMap<String, TunnelId>,
 }
 
 impl InstalledTunnels {
     /// These.
-    pub(super) fn new(tunnels: Vec<Installed>) -> Self {
+    pub(super) fn new(tunnels: Vec<InstalledTunnel>) -> Self {
         let mut all = Self { ids: HashMap::with_capacity(tunnels.len()), ..Self::default() };
         tunnels.into_iter().for_each(|tunnel| all.add(tunnel));
         all
     }
 
-    pub(super) fn add(&mut self, tunnel: Installed) {
+    pub(super) fn add(&mut self, tunnel: InstalledTunnel) {
         self.ids.insert(tunnel.config.name.clone(), tunnel.id);
         self.by_id.insert(tunnel.id, tunnel);
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<Installed> {
+    pub(super) fn remove(&mut self, name: &str) -> Option<InstalledTunnel> {
         self.by_id.remove(&self.ids.remove(name)?)
     }
 
@@ -36,19 +36,19 @@ impl InstalledTunnels {
         self.by_id.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Installed> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &InstalledTunnel> {
         self.by_id.values()
     }
 
-    pub(super) fn get(&self, id: TunnelId) -> Option<&Installed> {
+    pub(super) fn get(&self, id: TunnelId) -> Option<&InstalledTunnel> {
         self.by_id.get(&id)
     }
 
-    pub(super) fn named(&self, name: &str) -> Option<&Installed> {
+    pub(super) fn named(&self, name: &str) -> Option<&InstalledTunnel> {
         self.get(*self.ids.get(name)?)
     }
 
-    pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut Installed> {
+    pub(super) fn named_mut(&mut self, name: &str) -> Option<&mut InstalledTunnel> {
         self.by_id.get_mut(self.ids.get(name)?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::wire::{Message, Reader, Writer};
+use super::wire::{FieldReader, FieldWriter, Message};
 use super::{DATAGRAM_BYTES, DecodeError};
 
 const DATAGRAM: u16 = 96;
@@ -24,7 +24,7 @@ impl Datagram {
     /// Encodes it.
     pub fn encode(&self) -> Message {
         let payload = &self.payload[..self.payload.len().min(DATAGRAM_BYTES - 48)];
-        let mut writer = Writer::new(48 + payload.len(), DATAGRAM, 0);
+        let mut writer = FieldWriter::new(48 + payload.len(), DATAGRAM, 0);
         writer.host(self.source).host(self.destination).bytes(payload);
         writer.finish()
     }
@@ -34,7 +34,7 @@ impl Datagram {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (id, mut reader) = Reader::of_kind(bytes, DATAGRAM)?;
+        let (id, mut reader) = FieldReader::of_kind(bytes, DATAGRAM)?;
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }

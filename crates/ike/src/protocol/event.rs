@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::policy::WireSelector;
 use super::sa::SaProtocolId;
-use super::wire::{Message, Reader, Writer};
+use super::wire::{FieldReader, FieldWriter, Message};
 use super::{DecodeError, MESSAGE_BYTES};
 
 const EXPIRE: u16 = 64;
@@ -13,7 +13,7 @@ const MAPPING: u16 = 66;
 
 /// An event; none is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SaEvent {
     /// An SA reached a limit of its lifetime.
     Expire {
         /// Its SPI.
@@ -50,10 +50,10 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl SaEvent {
     /// As bytes.
     pub fn encode(&self) -> Message {
-        let new = |kind| Writer::new(MESSAGE_BYTES, kind, 0);
+        let new = |kind| FieldWriter::new(MESSAGE_BYTES, kind, 0);
         let mut writer;
         match self {
             Self::Expire { spi, protocol, destination, is_hard } => {
@@ -79,7 +79,7 @@ impl Event {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (kind, id, mut reader) = Reader::new(bytes)?;
+        let (kind, id, mut reader) = FieldReader::new(bytes)?;
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }

@@ -1,7 +1,7 @@
 //! The first message in each direction on every connection.
 
-use super::wire::{Message, Reader, Writer};
-use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES, Status, TEXT_BYTES, VERSION};
+use super::wire::{FieldReader, FieldWriter, Message};
+use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES, ReplyStatus, TEXT_BYTES, VERSION};
 
 const HELLO: u16 = 1;
 const WELCOME: u16 = 2;
@@ -43,7 +43,7 @@ impl Hello {
 
     /// As bytes.
     pub fn encode(&self) -> Message {
-        let mut writer = Writer::new(MESSAGE_BYTES, HELLO, 0);
+        let mut writer = FieldWriter::new(MESSAGE_BYTES, HELLO, 0);
         let role = match self.role {
             Role::Control => 1,
             Role::Events => 2,
@@ -58,7 +58,7 @@ impl Hello {
     /// # Errors
     /// [`DecodeError`]; of its variants `Version` is for a plugin that is newer or older.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (id, mut reader) = Reader::of_kind(bytes, HELLO)?;
+        let (id, mut reader) = FieldReader::of_kind(bytes, HELLO)?;
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }
@@ -86,7 +86,7 @@ impl Hello {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// `Ok`, or why the connection is closed now.
-    pub status: Status,
+    pub status: ReplyStatus,
     /// Random, drawn when the gateway starts: another one means that it has lost everything
     /// installed before.
     pub generation: u64,
@@ -101,7 +101,7 @@ pub struct Welcome {
 impl Welcome {
     /// As bytes.
     pub fn encode(&self) -> Message {
-        let mut writer = Writer::new(MESSAGE_BYTES, WELCOME, 0);
+        let mut writer = FieldWriter::new(MESSAGE_BYTES, WELCOME, 0);
         writer.u16(self.status.number()).u16(VERSION).u64(self.generation);
         writer.u16(self.ike_port).u16(self.natt_port).text(&self.text, TEXT_BYTES);
         writer.finish()
@@ -112,11 +112,11 @@ impl Welcome {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (id, mut reader) = Reader::of_kind(bytes, WELCOME)?;
+        let (id, mut reader) = FieldReader::of_kind(bytes, WELCOME)?;
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }
-        let status = Status::of_number(reader.u16()?)?;
+        let status = ReplyStatus::of_number(reader.u16()?)?;
         let version = reader.u16()?;
         if version != VERSION {
             return Err(DecodeError::Version(version));

@@ -1,6 +1,6 @@
 //! Who the peer of a tunnel is, as IKE has found out.
 
-use super::wire::{Reader, Writer};
+use super::wire::{FieldReader, FieldWriter};
 use super::{DecodeError, NAME_BYTES};
 
 /// Key exchanges of one IKE_SA, at most: the first, and seven additional ones (RFC 9370).
@@ -23,14 +23,14 @@ impl IkePeer {
         *self != Self::default()
     }
 
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         for number in self.key_exchanges {
             writer.u16(number);
         }
         writer.text(&self.identity, NAME_BYTES).text(&self.virtual_ips, NAME_BYTES);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let mut key_exchanges = [0; KEY_EXCHANGES];
         for number in &mut key_exchanges {
             *number = reader.u16()?;

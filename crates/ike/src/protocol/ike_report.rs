@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::wire::{Reader, Writer};
+use super::wire::{FieldReader, FieldWriter};
 use super::{DecodeError, NAME_BYTES};
 
 /// A report of one negotiation.
@@ -90,13 +90,13 @@ impl ReportKind {
 }
 
 impl IkeReport {
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         let [kind, exchange, detail] = self.kind.numbers();
         writer.u32(self.number).u8(kind as u8).u8(exchange as u8).u16(detail).host(self.peer);
         writer.text(&self.connection, NAME_BYTES).text(self.kind.subject(), NAME_BYTES);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let (number, kind, exchange, detail) = (reader.u32()?, reader.u8()?, reader.u8()?, reader.u16()?);
         let peer = reader.host()?;
         let connection = reader.text("connection", NAME_BYTES)?;

@@ -16,15 +16,15 @@ mod sa;
 mod wire;
 
 pub use datagram::Datagram;
-pub use event::Event;
+pub use event::SaEvent;
 pub use hello::{Hello, Role, Welcome};
 pub use ike_peer::{IkePeer, KEY_EXCHANGES};
 pub use ike_report::{IkeReport, ReportKind};
-pub use policy::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
+pub use policy::{PolicyClass, PolicyKind, PolicyRef, PolicySpec, WirePolicyDirection, WireSelector};
 pub use record::SaRecord;
-pub use reply::{Reply, ReplyBody, Status};
-pub use request::Request;
-pub use sa::{AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa};
+pub use reply::{CharonReply, ReplyBody, ReplyStatus};
+pub use request::CharonRequest;
+pub use sa::{AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, SaProtocolId, UpdateSa, WireSaId, WireSaKeys};
 pub use wire::Message;
 
 /// Version of the protocol. A gateway and a plugin of different versions disconnect with a message.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::DecodeError;
 use super::sa::EncapMode;
-use super::wire::{Reader, Writer};
+use super::wire::{FieldReader, FieldWriter};
 
 /// Addresses, protocol and ports of one side. In charon's encoding, 0 to 65,535 is any port and
 /// 65,535 to 0 is `opaque`; for ICMP, type and code form the number.
@@ -23,12 +23,12 @@ pub struct WireSelector {
 }
 
 impl WireSelector {
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         writer.family(self.first).u8(self.protocol).u16(self.first_port).u16(self.last_port).zeros(2);
         writer.address(self.first).address(self.last);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let is_v6 = reader.is_v6()?;
         let (protocol, first_port, last_port) = (reader.u8()?, reader.u16()?, reader.u16()?);
         reader.zeros(2)?;
@@ -39,7 +39,7 @@ impl WireSelector {
 
 /// The direction of a policy's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PolicyDirection {
+pub enum WirePolicyDirection {
     /// To the gateway itself.
     In,
     /// Out through the tunnel.
@@ -48,7 +48,7 @@ pub enum PolicyDirection {
     Forward,
 }
 
-impl PolicyDirection {
+impl WirePolicyDirection {
     const fn number(self) -> u8 {
         match self {
             Self::In => 0,
@@ -57,7 +57,7 @@ impl PolicyDirection {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             0 => Ok(Self::In),
             1 => Ok(Self::Out),
@@ -87,7 +87,7 @@ impl PolicyKind {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             1 => Ok(Self::Protect),
             2 => Ok(Self::Pass),
@@ -121,7 +121,7 @@ impl PolicyClass {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             0 => Ok(Self::Pass),
             1 => Ok(Self::Regular),
@@ -136,7 +136,7 @@ impl PolicyClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyRef {
     /// Which way.
-    pub direction: PolicyDirection,
+    pub direction: WirePolicyDirection,
     /// charon's number of the interface (`if_id_in`, `if_id_out`); 0 is none.
     pub if_id: u32,
     /// The packets' source.
@@ -146,14 +146,14 @@ pub struct PolicyRef {
 }
 
 impl PolicyRef {
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         writer.u8(self.direction.number()).zeros(3).u32(self.if_id);
         self.source.write(writer);
         self.destination.write(writer);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let direction = PolicyDirection::read(reader)?;
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
+        let direction = WirePolicyDirection::read(reader)?;
         reader.zeros(3)?;
         let if_id = reader.u32()?;
         let (source, destination) = (WireSelector::read(reader)?, WireSelector::read(reader)?);
@@ -181,14 +181,14 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         self.id.write(writer);
         writer.u8(self.kind.number()).u8(self.class.number()).u8(self.mode.number());
         writer.u8(u8::from(self.is_per_resource));
         writer.u32(self.reqid).u32(self.manual_priority);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let id = PolicyRef::read(reader)?;
         let (kind, class) = (PolicyKind::read(reader)?, PolicyClass::read(reader)?);
         let mode = EncapMode::read(reader)?;

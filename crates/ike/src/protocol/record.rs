@@ -2,7 +2,7 @@
 
 use super::policy::PolicySpec;
 use super::sa::AddSa;
-use super::wire::{Message, Reader, Writer};
+use super::wire::{FieldReader, FieldWriter, Message};
 use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES};
 
 /// The kind of a record, which is kept and never sent to charon. Another layout has another number.
@@ -38,7 +38,7 @@ impl SaRecord {
     /// As bytes. Of very many policies the first ones are kept.
     pub fn encode(&self) -> Message {
         let policies = &self.policies[..self.policies.len().min(MOST_POLICIES)];
-        let mut writer = Writer::new(MESSAGE_BYTES + policies.len() * POLICY_BYTES, RECORD, 0);
+        let mut writer = FieldWriter::new(MESSAGE_BYTES + policies.len() * POLICY_BYTES, RECORD, 0);
         writer.u64(self.session).u64(self.installed_ms);
         self.sa.write(&mut writer);
         writer.text(&self.connection, NAME_BYTES).text(&self.child, NAME_BYTES);
@@ -55,7 +55,7 @@ impl SaRecord {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (id, mut reader) = Reader::of_kind(bytes, RECORD)?;
+        let (id, mut reader) = FieldReader::of_kind(bytes, RECORD)?;
         if id != 0 {
             return Err(DecodeError::Field("id"));
         }

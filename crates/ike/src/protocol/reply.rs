@@ -1,7 +1,7 @@
 //! The gateway's replies, on the control connection.
 
 use super::request::{GET_SPI, NAME, QUERY_POLICY, QUERY_SA};
-use super::wire::{Message, Reader, Writer};
+use super::wire::{FieldReader, FieldWriter, Message};
 use super::{DecodeError, MESSAGE_BYTES, TEXT_BYTES};
 
 /// Set in a reply's kind.
@@ -11,7 +11,7 @@ const NEVER: u32 = u32::MAX;
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum ReplyStatus {
     /// Done.
     Ok,
     /// Not done.
@@ -24,7 +24,7 @@ pub enum Status {
     StandsBy,
 }
 
-impl Status {
+impl ReplyStatus {
     pub(super) const fn number(self) -> u16 {
         match self {
             Self::Ok => 0,
@@ -72,30 +72,30 @@ pub enum ReplyBody {
 
 /// A request's outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum CharonReply {
     /// Done.
     Good(ReplyBody),
     /// Not done.
     Refused {
         /// The kind of failure; never `Ok`.
-        status: Status,
+        status: ReplyStatus,
         /// The reason, for charon's log.
         reason: String,
     },
 }
 
-impl Reply {
+impl CharonReply {
     /// Done, without content.
     pub const DONE: Self = Self::Good(ReplyBody::Done);
 
     /// Not done.
-    pub fn refused(status: Status, reason: impl Into<String>) -> Self {
+    pub fn refused(status: ReplyStatus, reason: impl Into<String>) -> Self {
         Self::Refused { status, reason: reason.into() }
     }
 
     /// As bytes, in answer to a request of this kind and number.
     pub fn encode(&self, kind: u16, id: u32) -> Message {
-        let mut writer = Writer::new(MESSAGE_BYTES, kind | IS_REPLY, id);
+        let mut writer = FieldWriter::new(MESSAGE_BYTES, kind | IS_REPLY, id);
         let body = match self {
             Self::Refused { status, reason } => {
                 writer.u16(status.number()).text(reason, TEXT_BYTES);
@@ -103,7 +103,7 @@ impl Reply {
             }
             Self::Good(body) => body,
         };
-        writer.u16(Status::Ok.number()).u16(0);
+        writer.u16(ReplyStatus::Ok.number()).u16(0);
         match *body {
             ReplyBody::Done => {}
             ReplyBody::Spi(spi) => {
@@ -124,16 +124,16 @@ impl Reply {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<(u32, Self), DecodeError> {
-        let (kind, id, mut reader) = Reader::new(bytes)?;
+        let (kind, id, mut reader) = FieldReader::new(bytes)?;
         let request = kind & !IS_REPLY;
         if kind & IS_REPLY == 0 || !(GET_SPI..=NAME).contains(&request) {
             return Err(DecodeError::Kind(kind));
         }
-        let status = Status::of_number(reader.u16()?)?;
+        let status = ReplyStatus::of_number(reader.u16()?)?;
         let reason = reader.reason()?;
         let reply = match status {
-            Status::Ok if reason.is_empty() => Self::Good(read_body(request, &mut reader)?),
-            Status::Ok => return Err(DecodeError::Field("text")),
+            ReplyStatus::Ok if reason.is_empty() => Self::Good(read_body(request, &mut reader)?),
+            ReplyStatus::Ok => return Err(DecodeError::Field("text")),
             status => Self::Refused { status, reason },
         };
         reader.end()?;
@@ -141,7 +141,7 @@ impl Reply {
     }
 }
 
-fn read_body(request: u16, reader: &mut Reader<'_>) -> Result<ReplyBody, DecodeError> {
+fn read_body(request: u16, reader: &mut FieldReader<'_>) -> Result<ReplyBody, DecodeError> {
     let idle = |seconds: u32| (seconds != NEVER).then_some(seconds);
     Ok(match request {
         GET_SPI => ReplyBody::Spi(reader.u32()?),

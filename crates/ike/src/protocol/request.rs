@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use super::ike_peer::IkePeer;
 use super::ike_report::IkeReport;
 use super::policy::{PolicyRef, PolicySpec};
-use super::sa::{AddSa, EncapMode, SaId, SaProtocolId, UpdateSa};
-use super::wire::{Message, Reader, Writer};
+use super::sa::{AddSa, EncapMode, SaProtocolId, UpdateSa, WireSaId};
+use super::wire::{FieldReader, FieldWriter, Message};
 use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES};
 
 /// One request; each has one reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum CharonRequest {
     /// Reserves an SPI for an inbound SA.
     GetSpi {
         /// ESP or AH.
@@ -26,9 +26,9 @@ pub enum Request {
     /// Moves an SA's ends.
     UpdateSa(UpdateSa),
     /// Asks for an SA's counters.
-    QuerySa(SaId),
+    QuerySa(WireSaId),
     /// Removes an SA, or a reserved SPI.
-    DelSa(SaId),
+    DelSa(WireSaId),
     /// Removes all SAs.
     FlushSas,
     /// Adds a policy, or increments the count of an existing one.
@@ -75,7 +75,7 @@ pub(super) const NAME: u16 = 26;
 pub(super) const IKE_REPORT: u16 = 27;
 pub(super) const PEER: u16 = 28;
 
-impl Request {
+impl CharonRequest {
     /// The kind's number on the wire.
     pub const fn kind(&self) -> u16 {
         match self {
@@ -97,7 +97,7 @@ impl Request {
 
     /// As bytes; the reply will carry `id`.
     pub fn encode(&self, id: u32) -> Message {
-        let mut writer = Writer::new(MESSAGE_BYTES, self.kind(), id);
+        let mut writer = FieldWriter::new(MESSAGE_BYTES, self.kind(), id);
         match self {
             Self::GetSpi { protocol, source, destination } => {
                 writer.u8(protocol.number()).zeros(3).host(*source).host(*destination);
@@ -123,13 +123,13 @@ impl Request {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode(bytes: &[u8]) -> Result<(u32, Self), DecodeError> {
-        let (kind, id, mut reader) = Reader::new(bytes)?;
+        let (kind, id, mut reader) = FieldReader::new(bytes)?;
         let request = Self::read(kind, &mut reader)?;
         reader.end()?;
         Ok((id, request))
     }
 
-    fn read(kind: u16, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(kind: u16, reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         Ok(match kind {
             GET_SPI => {
                 let protocol = SaProtocolId::read(reader)?;
@@ -138,8 +138,8 @@ impl Request {
             }
             ADD_SA => Self::AddSa(Box::new(AddSa::read(reader)?)),
             UPDATE_SA => Self::UpdateSa(UpdateSa::read(reader)?),
-            QUERY_SA => Self::QuerySa(SaId::read(reader)?),
-            DEL_SA => Self::DelSa(SaId::read(reader)?),
+            QUERY_SA => Self::QuerySa(WireSaId::read(reader)?),
+            DEL_SA => Self::DelSa(WireSaId::read(reader)?),
             FLUSH_SAS => Self::FlushSas,
             ADD_POLICY => Self::AddPolicy(PolicySpec::read(reader)?),
             QUERY_POLICY => Self::QueryPolicy(PolicyRef::read(reader)?),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::wire::{Reader, Writer};
+use super::wire::{FieldReader, FieldWriter};
 use super::{DecodeError, KEY_BYTES};
 
 /// The protocol of an SA, by its IP protocol number on the wire.
@@ -25,7 +25,7 @@ impl SaProtocolId {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             50 => Ok(Self::Esp),
             51 => Ok(Self::Ah),
@@ -36,7 +36,7 @@ impl SaProtocolId {
 
 /// The identity of an SA. Ports are those of UDP encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SaId {
+pub struct WireSaId {
     /// Its SPI.
     pub spi: u32,
     /// ESP or AH.
@@ -47,12 +47,12 @@ pub struct SaId {
     pub destination: SocketAddr,
 }
 
-impl SaId {
-    pub(super) fn write(&self, writer: &mut Writer) {
+impl WireSaId {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         writer.u32(self.spi).u8(self.protocol.number()).zeros(3).host(self.source).host(self.destination);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let (spi, protocol) = (reader.u32()?, SaProtocolId::read(reader)?);
         reader.zeros(3)?;
         Ok(Self { spi, protocol, source: reader.host()?, destination: reader.host()? })
@@ -82,7 +82,7 @@ impl EncapMode {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             1 => Ok(Self::Transport),
             2 => Ok(Self::Tunnel),
@@ -128,7 +128,7 @@ impl Dscp {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         match reader.u8()? {
             0 => Ok(Self::Out),
             1 => Ok(Self::In),
@@ -157,12 +157,12 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    fn write(&self, writer: &mut Writer) {
+    fn write(&self, writer: &mut FieldWriter) {
         writer.u64(self.soft_s).u64(self.hard_s).u64(self.soft_bytes);
         writer.u64(self.hard_bytes).u64(self.soft_packets).u64(self.hard_packets);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             soft_s: reader.u64()?,
             hard_s: reader.u64()?,
@@ -176,7 +176,7 @@ impl Lifetimes {
 
 /// Algorithms by IKEv2's numbers (IANA), and their keys. Wiped when dropped, never printed.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub struct SaKeys {
+pub struct WireSaKeys {
     /// Encryption algorithm (transform type 1).
     #[zeroize(skip)]
     pub encryption: u16,
@@ -189,7 +189,7 @@ pub struct SaKeys {
     pub integrity_key: Vec<u8>,
 }
 
-impl fmt::Debug for SaKeys {
+impl fmt::Debug for WireSaKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (encryption, integrity) = (&self.encryption, &self.integrity);
         f.debug_struct("SaKeys")
@@ -203,7 +203,7 @@ impl fmt::Debug for SaKeys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddSa {
     /// Which.
-    pub id: SaId,
+    pub id: WireSaId,
     /// What ties SAs to policies.
     pub reqid: u32,
     /// Tunnel, transport or AGGFRAG.
@@ -236,7 +236,7 @@ pub struct AddSa {
     /// When it ends.
     pub lifetimes: Lifetimes,
     /// Algorithms and keys.
-    pub keys: SaKeys,
+    pub keys: WireSaKeys,
     /// Settings of AGGFRAG mode, and of no other.
     pub iptfs: Option<IptfsOptions>,
 }
@@ -259,12 +259,12 @@ pub struct IptfsOptions {
 }
 
 impl IptfsOptions {
-    fn write(self, writer: &mut Writer) {
+    fn write(self, writer: &mut FieldWriter) {
         writer.u32(self.drop_time_us).u32(self.reorder_window).u32(self.init_delay_us);
         writer.u32(self.max_queue_size).u32(self.packet_size).u8(u8::from(self.dont_frag)).zeros(3);
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
         let options = Self {
             drop_time_us: reader.u32()?,
             reorder_window: reader.u32()?,
@@ -297,7 +297,7 @@ impl AddSa {
             | bit(self.copy_ecn, COPY_ECN)
     }
 
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         self.id.write(writer);
         writer.u32(self.reqid).u8(self.mode.number()).u8(self.flags()).u8(self.dscp.number()).u8(0);
         writer.u32(self.replay_window).u32(self.tfc_bytes).u16(self.ipcomp).u16(self.cpi);
@@ -313,8 +313,8 @@ impl AddSa {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (id, reqid, mode) = (SaId::read(reader)?, reader.u32()?, EncapMode::read(reader)?);
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
+        let (id, reqid, mode) = (WireSaId::read(reader)?, reader.u32()?, EncapMode::read(reader)?);
         let flags = reader.u8()?;
         if flags & !ALL_FLAGS != 0 {
             return Err(DecodeError::Field("flags"));
@@ -344,7 +344,7 @@ impl AddSa {
     }
 }
 
-fn read_keys(reader: &mut Reader<'_>) -> Result<SaKeys, DecodeError> {
+fn read_keys(reader: &mut FieldReader<'_>) -> Result<WireSaKeys, DecodeError> {
     let (encryption, integrity) = (reader.u16()?, reader.u16()?);
     let (cipher, of_integrity) = (usize::from(reader.u16()?), usize::from(reader.u16()?));
     if cipher.max(of_integrity) > KEY_BYTES {
@@ -352,7 +352,7 @@ fn read_keys(reader: &mut Reader<'_>) -> Result<SaKeys, DecodeError> {
     }
     let encryption_key = reader.bytes(cipher)?;
     let integrity_key = reader.bytes(of_integrity)?;
-    Ok(SaKeys {
+    Ok(WireSaKeys {
         encryption,
         integrity,
         encryption_key: encryption_key.to_vec(),
@@ -364,7 +364,7 @@ fn read_keys(reader: &mut Reader<'_>) -> Result<SaKeys, DecodeError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpdateSa {
     /// Which, by its old ends.
-    pub id: SaId,
+    pub id: WireSaId,
     /// Where its packets come from now.
     pub source: SocketAddr,
     /// Where they go.
@@ -376,14 +376,14 @@ pub struct UpdateSa {
 }
 
 impl UpdateSa {
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut FieldWriter) {
         self.id.write(writer);
         writer.host(self.source).host(self.destination);
         writer.u8(u8::from(self.is_encapsulated)).zeros(3).u32(self.reqid);
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (id, source, destination) = (SaId::read(reader)?, reader.host()?, reader.host()?);
+    pub(super) fn read(reader: &mut FieldReader<'_>) -> Result<Self, DecodeError> {
+        let (id, source, destination) = (WireSaId::read(reader)?, reader.host()?, reader.host()?);
         let is_encapsulated = reader.flag("encapsulated")?;
         reader.zeros(3)?;
         Ok(Self { id, source, destination, is_encapsulated, reqid: reader.u32()? })

@@ -19,8 +19,8 @@ fn protocol() -> impl Strategy<Value = SaProtocolId> {
     prop_oneof![Just(SaProtocolId::Esp), Just(SaProtocolId::Ah)]
 }
 
-fn sa_id() -> impl Strategy<Value = SaId> {
-    (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, source, destination)| SaId {
+fn sa_id() -> impl Strategy<Value = WireSaId> {
+    (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, source, destination)| WireSaId {
         spi,
         protocol,
         source,
@@ -41,9 +41,9 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..=KEY_BYTES)
 }
 
-fn keys() -> impl Strategy<Value = SaKeys> {
+fn keys() -> impl Strategy<Value = WireSaKeys> {
     (any::<u16>(), any::<u16>(), key(), key()).prop_map(
-        |(encryption, integrity, encryption_key, integrity_key)| SaKeys {
+        |(encryption, integrity, encryption_key, integrity_key)| WireSaKeys {
             encryption,
             integrity,
             encryption_key,
@@ -120,8 +120,11 @@ fn selector() -> impl Strategy<Value = WireSelector> {
 }
 
 fn policy_ref() -> impl Strategy<Value = PolicyRef> {
-    let direction =
-        prop_oneof![Just(PolicyDirection::In), Just(PolicyDirection::Out), Just(PolicyDirection::Forward)];
+    let direction = prop_oneof![
+        Just(WirePolicyDirection::In),
+        Just(WirePolicyDirection::Out),
+        Just(WirePolicyDirection::Forward)
+    ];
     (direction, any::<u32>(), selector(), selector()).prop_map(|(direction, if_id, source, destination)| {
         PolicyRef { direction, if_id, source, destination }
     })
@@ -148,19 +151,16 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
     )
 }
 
-fn request() -> impl Strategy<Value = Request> {
-    let get_spi = (protocol(), host(), host()).prop_map(|(protocol, source, destination)| Request::GetSpi {
-        protocol,
-        source,
-        destination,
-    });
+fn request() -> impl Strategy<Value = CharonRequest> {
+    let get_spi = (protocol(), host(), host())
+        .prop_map(|(protocol, source, destination)| CharonRequest::GetSpi { protocol, source, destination });
     let update = (sa_id(), host(), host(), any::<bool>(), any::<u32>()).prop_map(
         |(id, source, destination, is_encapsulated, reqid)| {
-            Request::UpdateSa(UpdateSa { id, source, destination, is_encapsulated, reqid })
+            CharonRequest::UpdateSa(UpdateSa { id, source, destination, is_encapsulated, reqid })
         },
     );
     let name = (any::<u32>(), mode(), "\\PC{0,30}", "\\PC{0,30}")
-        .prop_map(|(reqid, mode, connection, child)| Request::Name { reqid, mode, connection, child });
+        .prop_map(|(reqid, mode, connection, child)| CharonRequest::Name { reqid, mode, connection, child });
     let kind = prop_oneof![
         Just(ReportKind::Answered),
         (any::<u8>(), any::<u16>()).prop_map(|(exchange, notify)| ReportKind::Received { exchange, notify }),
@@ -173,11 +173,11 @@ fn request() -> impl Strategy<Value = Request> {
         "\\PC{0,30}".prop_map(|subject| ReportKind::CertificateUntrusted { subject }),
     ];
     let report = (any::<u32>(), kind, host(), "\\PC{0,30}").prop_map(|(number, kind, peer, connection)| {
-        Request::IkeReport(IkeReport { number, kind, peer, connection })
+        CharonRequest::IkeReport(IkeReport { number, kind, peer, connection })
     });
     let numbers = any::<[u16; KEY_EXCHANGES]>();
     let peer = (any::<u32>(), "\\PC{0,30}", "\\PC{0,30}", numbers).prop_map(
-        |(reqid, identity, virtual_ips, key_exchanges)| Request::Peer {
+        |(reqid, identity, virtual_ips, key_exchanges)| CharonRequest::Peer {
             reqid,
             peer: IkePeer { identity, virtual_ips, key_exchanges },
         },
@@ -186,15 +186,15 @@ fn request() -> impl Strategy<Value = Request> {
         report,
         peer,
         get_spi,
-        add_sa().prop_map(|sa| Request::AddSa(Box::new(sa))),
+        add_sa().prop_map(|sa| CharonRequest::AddSa(Box::new(sa))),
         update,
-        sa_id().prop_map(Request::QuerySa),
-        sa_id().prop_map(Request::DelSa),
-        Just(Request::FlushSas),
-        policy().prop_map(Request::AddPolicy),
-        policy_ref().prop_map(Request::QueryPolicy),
-        policy().prop_map(Request::DelPolicy),
-        Just(Request::FlushPolicies),
+        sa_id().prop_map(CharonRequest::QuerySa),
+        sa_id().prop_map(CharonRequest::DelSa),
+        Just(CharonRequest::FlushSas),
+        policy().prop_map(CharonRequest::AddPolicy),
+        policy_ref().prop_map(CharonRequest::QueryPolicy),
+        policy().prop_map(CharonRequest::DelPolicy),
+        Just(CharonRequest::FlushPolicies),
         name,
     ]
 }
@@ -205,35 +205,40 @@ fn idle() -> impl Strategy<Value = Option<u32>> {
 }
 
 /// A reply, and a kind of request that it can answer.
-fn reply() -> impl Strategy<Value = (u16, Reply)> {
+fn reply() -> impl Strategy<Value = (u16, CharonReply)> {
     use super::request::{ADD_SA, GET_SPI, QUERY_POLICY, QUERY_SA};
     let status = prop_oneof![
-        Just(Status::Failed),
-        Just(Status::NotFound),
-        Just(Status::NotSupported),
-        Just(Status::StandsBy)
+        Just(ReplyStatus::Failed),
+        Just(ReplyStatus::NotFound),
+        Just(ReplyStatus::NotSupported),
+        Just(ReplyStatus::StandsBy)
     ];
     prop_oneof![
-        Just((ADD_SA, Reply::DONE)),
-        any::<u32>().prop_map(|spi| (GET_SPI, Reply::Good(ReplyBody::Spi(spi)))),
+        Just((ADD_SA, CharonReply::DONE)),
+        any::<u32>().prop_map(|spi| (GET_SPI, CharonReply::Good(ReplyBody::Spi(spi)))),
         (any::<u64>(), any::<u64>(), idle()).prop_map(|(bytes, packets, idle_s)| {
-            (QUERY_SA, Reply::Good(ReplyBody::SaUse { bytes, packets, idle_s }))
+            (QUERY_SA, CharonReply::Good(ReplyBody::SaUse { bytes, packets, idle_s }))
         }),
-        idle().prop_map(|idle_s| (QUERY_POLICY, Reply::Good(ReplyBody::PolicyUse { idle_s }))),
-        (status, "\\PC{0,60}").prop_map(|(status, reason)| (ADD_SA, Reply::refused(status, reason))),
+        idle().prop_map(|idle_s| (QUERY_POLICY, CharonReply::Good(ReplyBody::PolicyUse { idle_s }))),
+        (status, "\\PC{0,60}").prop_map(|(status, reason)| (ADD_SA, CharonReply::refused(status, reason))),
     ]
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = SaEvent> {
     prop_oneof![
         (any::<u32>(), protocol(), host(), any::<bool>()).prop_map(
-            |(spi, protocol, destination, is_hard)| Event::Expire { spi, protocol, destination, is_hard }
+            |(spi, protocol, destination, is_hard)| SaEvent::Expire { spi, protocol, destination, is_hard }
         ),
         (any::<u32>(), resource(), selector(), selector()).prop_map(
-            |(reqid, resource, source, destination)| Event::Acquire { reqid, resource, source, destination }
+            |(reqid, resource, source, destination)| SaEvent::Acquire {
+                reqid,
+                resource,
+                source,
+                destination
+            }
         ),
         (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, destination, source)| {
-            Event::Mapping { spi, protocol, destination, source }
+            SaEvent::Mapping { spi, protocol, destination, source }
         }),
     ]
 }
@@ -271,17 +276,17 @@ proptest! {
 
     #[test]
     fn requests_come_back_as_they_were(request in request(), id in any::<u32>()) {
-        prop_assert_eq!(Request::decode(&request.encode(id)), Ok((id, request)));
+        prop_assert_eq!(CharonRequest::decode(&request.encode(id)), Ok((id, request)));
     }
 
     #[test]
     fn replies_come_back_as_they_were((kind, reply) in reply(), id in any::<u32>()) {
-        prop_assert_eq!(Reply::decode(&reply.encode(kind, id)), Ok((id, reply)));
+        prop_assert_eq!(CharonReply::decode(&reply.encode(kind, id)), Ok((id, reply)));
     }
 
     #[test]
     fn events_come_back_as_they_were(event in event()) {
-        prop_assert_eq!(Event::decode(&event.encode()), Ok(event));
+        prop_assert_eq!(SaEvent::decode(&event.encode()), Ok(event));
     }
 
     #[test]
@@ -297,7 +302,7 @@ proptest! {
     #[test]
     fn a_message_that_is_cut_short_is_no_message(request in request(), cut in any::<prop::sample::Index>()) {
         let bytes = request.encode(1);
-        prop_assert!(Request::decode(&bytes[..cut.index(bytes.len())]).is_err());
+        prop_assert!(CharonRequest::decode(&bytes[..cut.index(bytes.len())]).is_err());
     }
 
     #[test]
@@ -308,13 +313,13 @@ proptest! {
         let mut bytes = kind.to_le_bytes().to_vec();
         bytes.extend([0, 0, 0, 0, 0, 0]);
         bytes.extend(rest);
-        if let Ok((id, request)) = Request::decode(&bytes) {
+        if let Ok((id, request)) = CharonRequest::decode(&bytes) {
             prop_assert_eq!(&request.encode(id)[..], &bytes[..]);
         }
-        if let Ok((id, reply)) = Reply::decode(&bytes) {
+        if let Ok((id, reply)) = CharonReply::decode(&bytes) {
             prop_assert_eq!(&reply.encode(kind & !0x80, id)[..], &bytes[..]);
         }
-        if let Ok(event) = Event::decode(&bytes) {
+        if let Ok(event) = SaEvent::decode(&bytes) {
             prop_assert_eq!(&event.encode()[..], &bytes[..]);
         }
     }
@@ -330,7 +335,7 @@ fn hellos_of_another_version_and_strangers_are_distinguished() {
     bytes[8] = b'X';
     assert_eq!(Hello::decode(&bytes), Err(DecodeError::Field("magic")));
     let welcome = Welcome {
-        status: Status::Failed,
+        status: ReplyStatus::Failed,
         generation: u64::MAX,
         ike_port: 500,
         natt_port: 4500,
@@ -341,8 +346,10 @@ fn hellos_of_another_version_and_strangers_are_distinguished() {
 
 #[test]
 fn a_long_reason_is_cut_between_characters() {
-    let reply = Reply::refused(Status::Failed, "é".repeat(TEXT_BYTES));
-    let (_, Reply::Refused { reason, .. }) = Reply::decode(&reply.encode(17, 1)).expect("a reply") else {
+    let reply = CharonReply::refused(ReplyStatus::Failed, "é".repeat(TEXT_BYTES));
+    let (_, CharonReply::Refused { reason, .. }) =
+        CharonReply::decode(&reply.encode(17, 1)).expect("a reply")
+    else {
         panic!("a refusal")
     };
     assert_eq!(reason, "é".repeat(TEXT_BYTES / 2));
@@ -350,7 +357,8 @@ fn a_long_reason_is_cut_between_characters() {
 
 #[test]
 fn keys_are_not_printed() {
-    let keys = SaKeys { encryption: 20, integrity: 0, encryption_key: vec![0xab; 20], integrity_key: vec![] };
+    let keys =
+        WireSaKeys { encryption: 20, integrity: 0, encryption_key: vec![0xab; 20], integrity_key: vec![] };
     let text = format!("{keys:?}");
     assert!(text.contains("20") && !text.contains("171") && !text.contains("ab"), "{text}");
 }

@@ -18,9 +18,9 @@ const V6: u8 = 6;
 pub type Message = Zeroizing<Vec<u8>>;
 
 /// Writes fields. The bytes never move, so that no copy of a key is left behind.
-pub(super) struct Writer(Message);
+pub(super) struct FieldWriter(Message);
 
-impl Writer {
+impl FieldWriter {
     /// A message that begins with its kind and number, and has no more bytes than `capacity`.
     pub(super) fn new(capacity: usize, kind: u16, id: u32) -> Self {
         let mut writer = Self(Zeroizing::new(Vec::with_capacity(capacity)));
@@ -88,9 +88,9 @@ impl Writer {
 }
 
 /// Reads fields, each once, in order.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct FieldReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     /// Reads the kind and the number; the rest is the message's.
     pub(super) fn new(bytes: &'a [u8]) -> Result<(u16, u32, Self), DecodeError> {
         let mut reader = Self(bytes);
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Ok((kind, id, reader))
     }
 
-    /// As [`Reader::new`], where only one kind is expected.
+    /// As [`FieldReader::new`], where only one kind is expected.
     pub(super) fn of_kind(bytes: &'a [u8], expected: u16) -> Result<(u32, Self), DecodeError> {
         match Self::new(bytes)? {
             (kind, id, reader) if kind == expected => Ok((id, reader)),

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use super::links::Links;
+use super::links::CharonLinks;
 use super::socket::{Connection, Listener};
 use super::{Handler, ServerConfig};
-use crate::protocol::{DATAGRAM_BYTES, Datagram, Hello, MESSAGE_BYTES, Request, Role, Status, Welcome};
+use crate::protocol::{
+    CharonRequest, DATAGRAM_BYTES, Datagram, Hello, MESSAGE_BYTES, ReplyStatus, Role, Welcome,
+};
 
 /// Time limit of a client's hello, and of receiving what it is sent.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,7 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) fn accept_all(
     listener: &Listener,
     config: &Arc<ServerConfig>,
-    links: &Arc<Links>,
+    links: &Arc<CharonLinks>,
     handler: &Arc<dyn Handler>,
 ) {
     let count = Arc::new(AtomicUsize::new(0));
@@ -94,7 +96,7 @@ impl Drop for LinkRegistration<'_> {
 struct Client {
     connection: Arc<Connection>,
     config: Arc<ServerConfig>,
-    links: Arc<Links>,
+    links: Arc<CharonLinks>,
     handler: Arc<dyn Handler>,
 }
 
@@ -131,7 +133,7 @@ impl Client {
         self.connection.set_timeouts(Some(TIMEOUT), TIMEOUT)?;
         let mut buffer = [0; MESSAGE_BYTES + 1];
         Hello::decode(self.connection.receive(&mut buffer)?).or_else(|error| {
-            self.connection.send(&self.answer(Status::Failed, error.to_string()).encode())?;
+            self.connection.send(&self.answer(ReplyStatus::Failed, error.to_string()).encode())?;
             Err(io::Error::new(io::ErrorKind::InvalidData, error))
         })
     }
@@ -139,14 +141,14 @@ impl Client {
     /// Admits the client, or answers why not. The gateway learns of a charon before charon hears of
     /// the gateway, and charon gets its welcome before any event or datagram.
     fn welcome(&self, hello: &Hello, pid: i32) -> io::Result<()> {
-        let welcome = self.answer(Status::Ok, String::new()).encode();
+        let welcome = self.answer(ReplyStatus::Ok, String::new()).encode();
         let is_control = hello.role == Role::Control;
         let greeting = (!is_control).then_some(&welcome[..]);
         let admitted = self.links.admit(hello.role, hello.session, pid, &self.connection, greeting);
         if let Err((status, reason)) = admitted {
             self.connection.send(&self.answer(status, reason.clone()).encode())?;
             // A charon that waits for its gateway to lead asks several times a second.
-            let is_expected = status == Status::StandsBy;
+            let is_expected = status == ReplyStatus::StandsBy;
             return if is_expected {
                 Err(io::ErrorKind::ConnectionRefused.into())
             } else {
@@ -169,7 +171,7 @@ impl Client {
         self.connection.set_timeouts(None, TIMEOUT)
     }
 
-    fn answer(&self, status: Status, text: String) -> Welcome {
+    fn answer(&self, status: ReplyStatus, text: String) -> Welcome {
         let ServerConfig { generation, ike_port, natt_port, .. } = *self.config;
         let generation = generation.wrapping_add(self.links.terms());
         Welcome { status, generation, ike_port, natt_port, text }
@@ -189,7 +191,7 @@ impl Client {
         let mut buffer = Zeroizing::new([0; MESSAGE_BYTES + 1]);
         loop {
             let (id, request) =
-                Request::decode(self.connection.receive(&mut buffer[..])?).map_err(io::Error::other)?;
+                CharonRequest::decode(self.connection.receive(&mut buffer[..])?).map_err(io::Error::other)?;
             let kind = request.kind();
             self.connection.send(&self.handler.request(request).encode(kind, id))?;
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::LossCounters;
 use super::socket::Connection;
-use crate::protocol::{Datagram, Event, Role, Status};
+use crate::protocol::{Datagram, ReplyStatus, Role, SaEvent};
 
 /// Events that may wait: both limits of each SA of a charon that is away
 /// ([`StateConfig`](crate::state::StateConfig)).
@@ -16,14 +16,14 @@ const QUEUE_ACQUIRES: usize = 1 << 10;
 
 /// One charon's connections.
 #[derive(Default)]
-struct Charon {
+struct CharonConnections {
     /// Its session; 0 before the first.
     session: u64,
     pid: i32,
     control: Option<Arc<Connection>>,
     events: Option<Arc<Connection>>,
     ike: Option<Arc<Connection>>,
-    queue: VecDeque<Event>,
+    queue: VecDeque<SaEvent>,
     /// The gateway stops.
     is_closed: bool,
     /// Another gateway of the cluster leads.
@@ -32,7 +32,7 @@ struct Charon {
     terms: u64,
 }
 
-impl Charon {
+impl CharonConnections {
     fn slot(&mut self, role: Role) -> &mut Option<Arc<Connection>> {
         match role {
             Role::Control => &mut self.control,
@@ -52,16 +52,16 @@ impl Charon {
 
 /// Shared by the server's threads and the gateway's.
 #[derive(Default)]
-pub(super) struct Links {
-    charon: Mutex<Charon>,
+pub(super) struct CharonLinks {
+    charon: Mutex<CharonConnections>,
     changed: Condvar,
     lost_acquires: AtomicU64,
     lost_datagrams: AtomicU64,
 }
 
-impl Links {
+impl CharonLinks {
     /// Nothing is done under the lock that could panic half-way.
-    fn lock(&self) -> MutexGuard<'_, Charon> {
+    fn lock(&self) -> MutexGuard<'_, CharonConnections> {
         self.charon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,14 +101,14 @@ impl Links {
         pid: i32,
         connection: &Arc<Connection>,
         greeting: Option<&[u8]>,
-    ) -> Result<(), (Status, String)> {
+    ) -> Result<(), (ReplyStatus, String)> {
         let mut charon = self.lock();
         if charon.is_closed {
             return Err(failed("the gateway is stopping"));
         }
         if charon.stands_by {
             let why = "this gateway stands by; another one of its cluster leads";
-            return Err((Status::StandsBy, why.to_owned()));
+            return Err((ReplyStatus::StandsBy, why.to_owned()));
         }
         match role {
             Role::Control => {
@@ -157,9 +157,9 @@ impl Links {
         self.changed.notify_all();
     }
 
-    pub(super) fn push_event(&self, event: Event) -> bool {
+    pub(super) fn push_event(&self, event: SaEvent) -> bool {
         let mut charon = self.lock();
-        let is_acquire = matches!(event, Event::Acquire { .. });
+        let is_acquire = matches!(event, SaEvent::Acquire { .. });
         let has_room = match is_acquire {
             true => charon.events.is_some() && charon.queue.len() < QUEUE_ACQUIRES,
             false => charon.queue.len() < QUEUE_EVENTS,
@@ -175,7 +175,7 @@ impl Links {
 
     /// Waits for the next event for this connection; `None` when it has ended. The event stays
     /// until [`sent_event`](Self::sent_event).
-    pub(super) fn wait_event(&self, connection: &Arc<Connection>) -> Option<Event> {
+    pub(super) fn wait_event(&self, connection: &Arc<Connection>) -> Option<SaEvent> {
         let mut charon = self.lock();
         loop {
             if !charon.events.as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)) {
@@ -222,6 +222,6 @@ impl Links {
     }
 }
 
-fn failed(why: impl Into<String>) -> (Status, String) {
-    (Status::Failed, why.into())
+fn failed(why: impl Into<String>) -> (ReplyStatus, String) {
+    (ReplyStatus::Failed, why.into())
 }

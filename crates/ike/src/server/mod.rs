@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::protocol::{Datagram, Event, Reply, Request};
-use links::Links;
+use crate::protocol::{CharonReply, CharonRequest, Datagram, SaEvent};
+use links::CharonLinks;
 use socket::Listener;
 
 /// The gateway's side of charon's requests. Called from the server's threads, possibly
@@ -24,7 +24,7 @@ pub trait Handler: Send + Sync + 'static {
     fn connected(&self, session: u64, charon: &str);
 
     /// Executes a request. charon waits for two seconds.
-    fn request(&self, request: Request) -> Reply;
+    fn request(&self, request: CharonRequest) -> CharonReply;
 
     /// Sends an IKE datagram of charon's by the port outside.
     fn transmit(&self, datagram: Datagram);
@@ -81,7 +81,7 @@ impl Listening {
 pub struct Server {
     path: PathBuf,
     listener: Arc<Listener>,
-    links: Arc<Links>,
+    links: Arc<CharonLinks>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -100,7 +100,8 @@ impl Server {
     /// That the system refused a thread.
     pub fn serve(listening: Listening, config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
         let listener = Arc::new(listening.0);
-        let links = Arc::new(if config.stands_by { Links::standing_by() } else { Links::default() });
+        let links =
+            Arc::new(if config.stands_by { CharonLinks::standing_by() } else { CharonLinks::default() });
         let path = config.path.clone();
         let (accepting, shared) = (Arc::clone(&listener), Arc::clone(&links));
         let acceptor = std::thread::Builder::new().name("charon".to_owned()).spawn(move || {
@@ -141,12 +142,12 @@ impl Drop for Accepting {
 
 /// The channel to charon, for the gateway's threads. None of its calls blocks.
 #[derive(Clone)]
-pub struct Outlet(Arc<Links>);
+pub struct Outlet(Arc<CharonLinks>);
 
 impl Outlet {
     /// Sends charon an event, now or when it is back; an acquire only now. Returns whether it could
     /// be queued: a lost acquire is counted, anything else must be sent again.
-    pub fn event(&self, event: Event) -> bool {
+    pub fn event(&self, event: SaEvent) -> bool {
         self.0.push_event(event)
     }
 

@@ -7,12 +7,14 @@ use std::time::Duration;
 use super::links::QUEUE_EVENTS;
 use super::socket::Connection;
 use super::*;
-use crate::protocol::{Hello, MESSAGE_BYTES, Role, SaProtocolId, Status, VERSION, Welcome, WireSelector};
+use crate::protocol::{
+    Hello, MESSAGE_BYTES, ReplyStatus, Role, SaProtocolId, VERSION, Welcome, WireSelector,
+};
 
 #[derive(Debug, PartialEq)]
 enum Heard {
     Connected(u64),
-    Request(Request),
+    Request(CharonRequest),
     Datagram(Datagram),
 }
 
@@ -30,10 +32,10 @@ impl Handler for Gateway {
         self.hear(Heard::Connected(session));
     }
 
-    fn request(&self, request: Request) -> Reply {
-        assert_ne!(request, Request::FlushPolicies, "provoked by a test");
+    fn request(&self, request: CharonRequest) -> CharonReply {
+        assert_ne!(request, CharonRequest::FlushPolicies, "provoked by a test");
         self.hear(Heard::Request(request));
-        Reply::DONE
+        CharonReply::DONE
     }
 
     fn transmit(&self, datagram: Datagram) {
@@ -81,7 +83,7 @@ impl Bench {
     fn charon(&self, session: u64) -> [Connection; 3] {
         [Role::Control, Role::Events, Role::Ike].map(|role| {
             let (connection, welcome) = self.hello(role, session);
-            assert_eq!((welcome.status, welcome.generation), (Status::Ok, 77), "{}", welcome.text);
+            assert_eq!((welcome.status, welcome.generation), (ReplyStatus::Ok, 77), "{}", welcome.text);
             connection
         })
     }
@@ -104,14 +106,14 @@ fn datagram(len: usize) -> Datagram {
     Datagram { source: host("192.0.2.1:500"), destination: host("[2001:db8::1]:500"), payload: vec![7; len] }
 }
 
-fn expire(spi: u32) -> Event {
+fn expire(spi: u32) -> SaEvent {
     let destination = "192.0.2.1:4500".parse().expect("a host");
-    Event::Expire { spi, protocol: SaProtocolId::Esp, destination, is_hard: false }
+    SaEvent::Expire { spi, protocol: SaProtocolId::Esp, destination, is_hard: false }
 }
 
-fn acquire() -> Event {
+fn acquire() -> SaEvent {
     let one = WireSelector::of_packet([192, 0, 2, 1].into(), 17, 53);
-    Event::Acquire { reqid: 1, resource: None, source: one, destination: one }
+    SaEvent::Acquire { reqid: 1, resource: None, source: one, destination: one }
 }
 
 #[test]
@@ -121,17 +123,17 @@ fn charon_asks_hears_and_sends() {
     assert_eq!(bench.heard.recv().expect("reported"), Heard::Connected(5));
     let mut buffer = [0; MESSAGE_BYTES + 1];
 
-    control.send(&Request::FlushSas.encode(9)).expect("sent");
-    assert_eq!(bench.heard.recv().expect("asked"), Heard::Request(Request::FlushSas));
+    control.send(&CharonRequest::FlushSas.encode(9)).expect("sent");
+    assert_eq!(bench.heard.recv().expect("asked"), Heard::Request(CharonRequest::FlushSas));
     let reply = control.receive(&mut buffer).expect("a reply");
-    assert_eq!(Reply::decode(reply), Ok((9, Reply::DONE)));
+    assert_eq!(CharonReply::decode(reply), Ok((9, CharonReply::DONE)));
 
     let outlet = bench.server.outlet();
     assert!(outlet.is_connected());
     assert!(outlet.event(acquire()));
     assert!(outlet.event(expire(3)));
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(acquire()));
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(acquire()));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
 
     ike.send(&datagram(1200).encode()).expect("sent");
     assert_eq!(bench.heard.recv().expect("sent on"), Heard::Datagram(datagram(1200)));
@@ -144,11 +146,11 @@ fn a_second_charon_is_refused_by_name_until_the_first_has_gone() {
     let bench = bench();
     let first = bench.charon(5);
     let (refused, welcome) = bench.hello(Role::Control, 6);
-    assert_eq!(welcome.status, Status::Failed);
+    assert_eq!(welcome.status, ReplyStatus::Failed);
     assert_eq!(welcome.text, format!("another charon is connected: process {}", std::process::id()));
     assert!(is_hung_up(&refused));
     let (_, ike) = bench.hello(Role::Ike, 6);
-    assert_eq!(ike.status, Status::Failed);
+    assert_eq!(ike.status, ReplyStatus::Failed);
 
     let again = bench.charon(5);
     assert!(first.iter().all(is_hung_up), "the same charon has connected again");
@@ -167,11 +169,11 @@ fn a_gateway_that_stands_by_hangs_up_refuses_and_is_another_one_later() {
     outlet.stand_by();
     assert!(charon.iter().all(is_hung_up));
     let (connection, welcome) = bench.hello(Role::Control, 1);
-    assert_eq!(welcome.status, Status::StandsBy);
+    assert_eq!(welcome.status, ReplyStatus::StandsBy);
     assert!(welcome.text.contains("stands by") && is_hung_up(&connection));
     outlet.lead();
     let (_connection, welcome) = bench.hello(Role::Control, 1);
-    assert_eq!((welcome.status, welcome.generation), (Status::Ok, 78));
+    assert_eq!((welcome.status, welcome.generation), (ReplyStatus::Ok, 78));
     assert_eq!(outlet.waiting(), 0, "what waited was another term's");
 }
 
@@ -188,14 +190,14 @@ fn what_expired_is_reported_when_charon_is_back_but_not_to_another_one() {
     assert_eq!(outlet.losses(), LossCounters { acquires: 1, datagrams: 1 });
     let [control, events, _ike] = bench.charon(5);
     let mut buffer = [0; MESSAGE_BYTES + 1];
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
 
     drop(control);
     assert!(is_hung_up(&events));
     assert!(outlet.event(expire(2)));
     let [_control, events, _ike] = bench.charon(6);
     assert!(outlet.event(expire(3)));
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
 }
 
 #[test]
@@ -209,8 +211,8 @@ fn an_event_that_finds_the_queue_full_is_refused_and_finds_room_later() {
     assert_eq!((taken, outlet.waiting(), outlet.losses().acquires), (QUEUE_EVENTS, QUEUE_EVENTS, 0));
     let [_control, events, _ike] = bench.charon(5);
     let mut buffer = [0; MESSAGE_BYTES + 1];
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(0)));
-    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(0)));
+    assert_eq!(SaEvent::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
     assert!(outlet.event(expire(taken as u32)));
 }
 
@@ -230,14 +232,14 @@ fn a_request_that_panics_ends_its_charons_connections_and_takes_no_place_of_othe
     let bench = bench();
     for _ in 0..20 {
         let [control, events, ike] = bench.charon(5);
-        control.send(&Request::FlushPolicies.encode(1)).expect("sent");
+        control.send(&CharonRequest::FlushPolicies.encode(1)).expect("sent");
         assert!([control, events, ike].iter().all(is_hung_up));
     }
     let [control, _events, _ike] = bench.charon(6);
-    control.send(&Request::FlushSas.encode(2)).expect("sent");
+    control.send(&CharonRequest::FlushSas.encode(2)).expect("sent");
     let mut buffer = [0; MESSAGE_BYTES + 1];
     let reply = control.receive(&mut buffer).expect("a reply");
-    assert_eq!(Reply::decode(reply), Ok((2, Reply::DONE)));
+    assert_eq!(CharonReply::decode(reply), Ok((2, CharonReply::DONE)));
 }
 
 #[test]

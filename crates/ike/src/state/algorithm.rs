@@ -3,7 +3,7 @@
 use convoy_ipsec::{Cipher, Encryption, EncryptionRow, Integrity, IntegrityRow, KeyMaterial, Transform};
 
 use super::backend::Refusal;
-use crate::protocol::{SaKeys, SaProtocolId};
+use crate::protocol::{SaProtocolId, WireSaKeys};
 
 /// charon's number of no algorithm, beside IANA's 0.
 const UNDEFINED: u16 = 1024;
@@ -12,7 +12,7 @@ const UNDEFINED: u16 = 1024;
 ///
 /// # Errors
 /// [`Refusal`] names the algorithm or the length that the gateway does not have.
-pub(super) fn key_material(protocol: SaProtocolId, keys: &SaKeys) -> Result<KeyMaterial, Refusal> {
+pub(super) fn key_material(protocol: SaProtocolId, keys: &WireSaKeys) -> Result<KeyMaterial, Refusal> {
     let transform = transform(protocol, keys)?;
     let mut bytes = Vec::with_capacity(transform.key_material_len());
     if keys.encryption_key.len() + keys.integrity_key.len() != bytes.capacity() {
@@ -27,7 +27,7 @@ pub(super) fn key_material(protocol: SaProtocolId, keys: &SaKeys) -> Result<KeyM
     KeyMaterial::new(transform, bytes).map_err(|error| Refusal(error.to_string()))
 }
 
-fn transform(protocol: SaProtocolId, keys: &SaKeys) -> Result<Transform, Refusal> {
+fn transform(protocol: SaProtocolId, keys: &WireSaKeys) -> Result<Transform, Refusal> {
     if protocol == SaProtocolId::Ah {
         let integrity = integrity(keys.integrity)?;
         if integrity.is_none() || !keys.encryption_key.is_empty() {
@@ -61,9 +61,9 @@ mod tests {
 
     use super::*;
 
-    fn keys(encryption: u16, cipher_bytes: usize, integrity: u16, integrity_bytes: usize) -> SaKeys {
+    fn keys(encryption: u16, cipher_bytes: usize, integrity: u16, integrity_bytes: usize) -> WireSaKeys {
         let encryption_key = (0..cipher_bytes as u8).collect();
-        SaKeys { encryption, integrity, encryption_key, integrity_key: vec![0xee; integrity_bytes] }
+        WireSaKeys { encryption, integrity, encryption_key, integrity_key: vec![0xee; integrity_bytes] }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct Refusal(pub String);
 
 /// The ends of an SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct NegotiatedEnds {
     /// Our outer address.
     pub local: IpAddr,
     /// The peer's.
@@ -105,9 +105,9 @@ pub struct ChildSa {
     pub transform: Transform,
 }
 
-/// The gateway, as seen by [`State`](super::State). Calls come from the caller of `State`, and have
-/// completed when they return.
-pub trait Backend {
+/// The gateway, as seen by [`CharonState`](super::CharonState), whose caller's calls it takes; they
+/// have completed when they return.
+pub trait SaBackend {
     /// Installs an SA at the worker that serves its tunnel, or at the one that stands for its
     /// resource (RFC 9611). An outbound one becomes its tunnel's current one there.
     ///
@@ -135,7 +135,7 @@ pub trait Backend {
     ///
     /// # Errors
     /// [`Refusal`] if it cannot: charon then replaces the SA.
-    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal>;
+    fn move_sa(&mut self, sa: SaNumber, ends: NegotiatedEnds) -> Result<(), Refusal>;
 
     /// The usage of an SA; `None` if it is unknown.
     fn usage(&mut self, sa: SaNumber) -> Option<SaUsage>;

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use convoy_ipsec::{Expiry, SaNumber, TunnelId};
 
-use super::State;
-use super::backend::Backend;
-use crate::protocol::{Event, WireSelector};
+use super::CharonState;
+use super::backend::SaBackend;
+use crate::protocol::{SaEvent, WireSelector};
 
 /// Interval after which charon is asked again for an SA that it has not negotiated, in ns.
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
@@ -14,10 +14,10 @@ const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
 /// another meanwhile, and a peer may have refused more of them.
 const RESOURCE_INTERVAL_NS: u64 = 30_000_000_000;
 
-impl State {
+impl CharonState {
     /// An SA has reached a limit of its lifetime. One that has ended is removed at once, in case
     /// charon has forgotten it. `None` if it is not charon's.
-    pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
+    pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn SaBackend) -> Option<SaEvent> {
         let key = *self.by_number.get(&sa)?;
         let installed = self.sas.get(&key)?;
         let is_hard = expiry == Expiry::Hard;
@@ -27,7 +27,7 @@ impl State {
             self.remove_sa(key, backend);
             self.tell_policies(backend);
         }
-        let event = Event::Expire { spi: key.spi, protocol: key.protocol, destination, is_hard };
+        let event = SaEvent::Expire { spi: key.spi, protocol: key.protocol, destination, is_hard };
         is_ours.then_some(event)
     }
 
@@ -40,7 +40,7 @@ impl State {
         now_ns: u64,
         source: WireSelector,
         destination: WireSelector,
-    ) -> Option<Event> {
+    ) -> Option<SaEvent> {
         let session = self.session;
         let is_wanted = self.lacks_sa(tunnel, resource);
         let entry = self.tunnels.get_mut(tunnel)?;
@@ -53,7 +53,7 @@ impl State {
         }
         entry.acquired_ns.insert(resource, now_ns);
         let has_policy = resource.is_some() || self.policies.has_trap(session, tunnel);
-        has_policy.then_some(Event::Acquire { reqid: reqid.number, resource, source, destination })
+        has_policy.then_some(SaEvent::Acquire { reqid: reqid.number, resource, source, destination })
     }
 
     /// Whether a tunnel has no outbound SA; of a resource, whether it has others but not that one,
@@ -71,12 +71,12 @@ impl State {
 
     /// The peer of an inbound SA has changed its address or port. charon answers with `UpdateSa`.
     /// `None` if it is not charon's.
-    pub fn mapped(&self, sa: SaNumber, source: SocketAddr) -> Option<Event> {
+    pub fn mapped(&self, sa: SaNumber, source: SocketAddr) -> Option<SaEvent> {
         let key = self.by_number.get(&sa)?;
         let installed = self.sas.get(key)?;
         let tunnel = self.tunnels.get(installed.tunnel)?;
         let destination = installed.id.destination;
-        let event = Event::Mapping { spi: key.spi, protocol: key.protocol, destination, source };
+        let event = SaEvent::Mapping { spi: key.spi, protocol: key.protocol, destination, source };
         (tunnel.reqid.session == self.session).then_some(event)
     }
 }

@@ -1,8 +1,8 @@
 //! Translates charon's SAs and policies into the gateway's.
 //!
-//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps track of what
-//! charon installed, and applies the consequences to its [`Backend`]; the gateway reports events of
-//! SAs, and gets the [`Event`](crate::protocol::Event)s for charon.
+//! [`CharonState`] has no socket, clock or random source. It takes [`CharonRequest`]s, keeps track
+//! of what charon installed, and applies the consequences to its [`SaBackend`]; the gateway reports
+//! events of SAs, and gets the [`SaEvent`](crate::protocol::SaEvent)s for charon.
 
 mod algorithm;
 mod backend;
@@ -21,21 +21,21 @@ use std::fmt;
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
 pub use backend::{
-    Backend, ChildChange, ChildNews, ChildSa, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage,
+    ChildChange, ChildNews, ChildSa, NegotiatedEnds, PolicyStep, PolicyUpdate, Refusal, SaBackend, SaUsage,
 };
 pub use record::{RestoreError, TakenSa};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
-    EncapMode, IkePeer, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody,
-    Request, Status,
+    CharonReply, CharonRequest, EncapMode, IkePeer, PolicyClass, PolicyKind, PolicyRef, PolicySpec,
+    ReplyBody, ReplyStatus, WirePolicyDirection,
 };
 use policies::PolicyTable;
-use sas::{Installed, SaKey};
+use sas::{CharonSa, SaKey};
 use spi::SpiPool;
 use tunnels::{Reqid, TunnelTable};
 
-/// Settings of [`State`].
+/// Settings of [`CharonState`].
 #[derive(Clone, Copy, Debug)]
 pub struct StateConfig {
     /// The lowest [`TunnelId`] that is charon's; those below are the configuration's.
@@ -58,12 +58,12 @@ impl Default for StateConfig {
 }
 
 /// What charon has installed.
-pub struct State {
+pub struct CharonState {
     config: StateConfig,
     /// The charon that is, or was last, connected.
     session: u64,
     spis: SpiPool,
-    sas: HashMap<SaKey, Installed>,
+    sas: HashMap<SaKey, CharonSa>,
     by_number: HashMap<SaNumber, SaKey>,
     tunnels: TunnelTable,
     policies: PolicyTable,
@@ -73,7 +73,7 @@ pub struct State {
     touched: HashSet<SaNumber>,
 }
 
-impl State {
+impl CharonState {
     /// An empty one.
     pub fn new(config: StateConfig) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl State {
     /// A charon has connected. If it is another one than before, it knows nothing of what is
     /// installed: SAs and the policies that they serve live on until the SAs' lifetimes end; traps,
     /// bypasses and reserved SPIs are removed.
-    pub fn connect(&mut self, session: u64, backend: &mut dyn Backend) {
+    pub fn connect(&mut self, session: u64, backend: &mut dyn SaBackend) {
         let session = session & !record::RESTORED;
         if session == self.session {
             return;
@@ -124,46 +124,49 @@ impl State {
     /// Executes a request of charon's.
     pub fn handle(
         &mut self,
-        request: Request,
-        backend: &mut dyn Backend,
+        request: CharonRequest,
+        backend: &mut dyn SaBackend,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Reply {
+    ) -> CharonReply {
         let outcome = match request {
-            Request::GetSpi { .. } => self.spis.reserve(random).map(ReplyBody::Spi).map_err(failed),
-            Request::AddSa(sa) => self.add_sa(&sa, backend).map_err(failed),
-            Request::UpdateSa(update) => self.update_sa(&update, backend),
-            Request::QuerySa(id) => self.query_sa(&id, backend),
-            Request::DelSa(id) => self.del_sa(&id, backend),
-            Request::FlushSas => {
+            CharonRequest::GetSpi { .. } => self.spis.reserve(random).map(ReplyBody::Spi).map_err(failed),
+            CharonRequest::AddSa(sa) => self.add_sa(&sa, backend).map_err(failed),
+            CharonRequest::UpdateSa(update) => self.update_sa(&update, backend),
+            CharonRequest::QuerySa(id) => self.query_sa(&id, backend),
+            CharonRequest::DelSa(id) => self.del_sa(&id, backend),
+            CharonRequest::FlushSas => {
                 self.flush_sas(backend);
                 Ok(ReplyBody::Done)
             }
-            Request::AddPolicy(spec) => self.add_policy(spec, backend).map_err(failed),
-            Request::QueryPolicy(policy) => self.query_policy(&policy, backend),
-            Request::DelPolicy(spec) => self.del_policy(&spec, backend),
-            Request::FlushPolicies => {
+            CharonRequest::AddPolicy(spec) => self.add_policy(spec, backend).map_err(failed),
+            CharonRequest::QueryPolicy(policy) => self.query_policy(&policy, backend),
+            CharonRequest::DelPolicy(spec) => self.del_policy(&spec, backend),
+            CharonRequest::FlushPolicies => {
                 let gone = self.policies.retain(|_, _| false);
                 self.release_policies(&gone);
                 self.touch_served(&gone);
                 self.tell_policies(backend);
                 Ok(ReplyBody::Done)
             }
-            Request::Name { reqid, mode, connection, child } => {
+            CharonRequest::Name { reqid, mode, connection, child } => {
                 self.name_tunnel(reqid, mode, ChildName { connection, child }, backend)
             }
-            Request::Peer { reqid, peer } => {
+            CharonRequest::Peer { reqid, peer } => {
                 if let Some(id) = self.tunnels.find(self.reqid_now(reqid)) {
                     self.tunnels.set_peer(id, peer);
                 }
                 Ok(ReplyBody::Done)
             }
-            Request::IkeReport(report) => {
+            CharonRequest::IkeReport(report) => {
                 backend.report_ike(report);
                 Ok(ReplyBody::Done)
             }
         };
         self.share_touched(backend);
-        outcome.map_or_else(|(status, Refusal(reason))| Reply::Refused { status, reason }, Reply::Good)
+        outcome.map_or_else(
+            |(status, Refusal(reason))| CharonReply::Refused { status, reason },
+            CharonReply::Good,
+        )
     }
 
     /// The names behind a tunnel of charon's, for `convoy show`.
@@ -191,7 +194,7 @@ impl State {
         Reqid { session: self.session, number }
     }
 
-    fn add_policy(&mut self, spec: PolicySpec, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
+    fn add_policy(&mut self, spec: PolicySpec, backend: &mut dyn SaBackend) -> Result<ReplyBody, Refusal> {
         if self.policies.len() >= self.config.max_policies {
             return Err(Refusal(format!("the gateway holds at most {} policies", self.config.max_policies)));
         }
@@ -234,12 +237,12 @@ impl State {
     fn del_policy(
         &mut self,
         spec: &PolicySpec,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let is_last = self
             .policies
             .remove(self.session, spec)
-            .ok_or_else(|| (Status::NotFound, Refusal("no such policy".to_owned())))?;
+            .ok_or_else(|| (ReplyStatus::NotFound, Refusal("no such policy".to_owned())))?;
         if is_last {
             self.release_policies(&[(self.session, *spec)]);
             self.touch_served(&[(self.session, *spec)]);
@@ -252,15 +255,15 @@ impl State {
     fn query_policy(
         &self,
         policy: &PolicyRef,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let tunnels = self.policies.tunnels_of(policy);
         if tunnels.is_empty() {
-            return Err((Status::NotFound, Refusal("no such policy".to_owned())));
+            return Err((ReplyStatus::NotFound, Refusal("no such policy".to_owned())));
         }
         let direction = match policy.direction {
-            PolicyDirection::Out => SaDirection::Outbound,
-            PolicyDirection::In | PolicyDirection::Forward => SaDirection::Inbound,
+            WirePolicyDirection::Out => SaDirection::Outbound,
+            WirePolicyDirection::In | WirePolicyDirection::Forward => SaDirection::Inbound,
         };
         let tunnels = tunnels.into_iter().filter_map(|id| self.tunnels.get(id));
         let sas = tunnels.flat_map(|tunnel| tunnel.sas(direction));
@@ -273,9 +276,9 @@ impl State {
         reqid: u32,
         configured: EncapMode,
         name: ChildName,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
-        let unknown = || (Status::NotFound, Refusal(format!("no SA or policy has the reqid {reqid}")));
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
+        let unknown = || (ReplyStatus::NotFound, Refusal(format!("no SA or policy has the reqid {reqid}")));
         let id = self.tunnels.find(self.reqid_now(reqid)).ok_or_else(unknown)?;
         if let Some(mode) = self.tunnels.get(id).and_then(|tunnel| tunnel.mode)
             && mode != configured
@@ -305,7 +308,7 @@ impl State {
     }
 
     /// Passes changes of policies and names since the last call on to the backend.
-    fn tell_policies(&mut self, backend: &mut dyn Backend) {
+    fn tell_policies(&mut self, backend: &mut dyn SaBackend) {
         let steps = self.policies.take_steps(self.session, &self.tunnels);
         let (names, own_sas) = (self.tunnels.take_renamed(), self.tunnels.take_own_sas());
         let update = PolicyUpdate { names, own_sas, steps };
@@ -315,8 +318,8 @@ impl State {
     }
 }
 
-fn failed(refusal: Refusal) -> (Status, Refusal) {
-    (Status::Failed, refusal)
+fn failed(refusal: Refusal) -> (ReplyStatus, Refusal) {
+    (ReplyStatus::Failed, refusal)
 }
 
 impl fmt::Display for ChildName {

@@ -5,32 +5,32 @@
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-use super::State;
-use super::backend::{Backend, ChildChange, ChildNews, ChildSa};
-use super::sas::Installed;
-use crate::protocol::SaId;
+use super::CharonState;
+use super::backend::{ChildChange, ChildNews, ChildSa, SaBackend};
+use super::sas::CharonSa;
+use crate::protocol::WireSaId;
 
 /// An SA that has got other ends.
 pub(super) struct Moved {
     pub(super) tunnel: TunnelId,
     pub(super) direction: SaDirection,
-    pub(super) old: SaId,
-    pub(super) new: SaId,
+    pub(super) old: WireSaId,
+    pub(super) new: WireSaId,
 }
 
-impl State {
-    fn installed(&self, number: &SaNumber) -> Option<&Installed> {
+impl CharonState {
+    fn installed(&self, number: &SaNumber) -> Option<&CharonSa> {
         self.sas.get(self.by_number.get(number)?)
     }
 
     /// The outbound SAs of a tunnel.
-    fn ways_out(&self, tunnel: TunnelId) -> impl Iterator<Item = &Installed> {
+    fn ways_out(&self, tunnel: TunnelId) -> impl Iterator<Item = &CharonSa> {
         let numbers = self.tunnels.get(tunnel).map_or(&[][..], |tunnel| tunnel.sas(SaDirection::Outbound));
         numbers.iter().filter_map(|number| self.installed(number))
     }
 
     /// Tells of the outbound SAs of a tunnel that have come since the last call.
-    pub(super) fn tell_come(&mut self, tunnel: TunnelId, backend: &mut dyn Backend) {
+    pub(super) fn tell_come(&mut self, tunnel: TunnelId, backend: &mut dyn SaBackend) {
         let unreported: Vec<SaNumber> =
             self.ways_out(tunnel).filter(|sa| !sa.is_reported).map(|sa| sa.number).collect();
         for number in unreported {
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    fn child_sa(&self, sa: &Installed) -> ChildSa {
+    fn child_sa(&self, sa: &CharonSa) -> ChildSa {
         ChildSa {
             spi_out: sa.id.spi,
             spi_in: self.newest_spi_in(sa.tunnel),
@@ -64,7 +64,7 @@ impl State {
 
     /// Tells that a tunnel, or one of its resources, has no outbound SA any more, if this one,
     /// which is removed, was the last.
-    pub(super) fn tell_gone(&self, gone: &Installed, backend: &mut dyn Backend) {
+    pub(super) fn tell_gone(&self, gone: &CharonSa, backend: &mut dyn SaBackend) {
         let is_way_out = gone.direction == SaDirection::Outbound && gone.is_reported;
         let is_last = || !self.ways_out(gone.tunnel).any(|other| other.resource == gone.resource);
         if is_way_out && is_last() && !self.is_succeeded(gone.tunnel) {
@@ -86,14 +86,14 @@ impl State {
     }
 
     /// Tells that packets go to another address or port of the peer's.
-    pub(super) fn tell_moved(&self, moved: &Moved, backend: &mut dyn Backend) {
+    pub(super) fn tell_moved(&self, moved: &Moved, backend: &mut dyn SaBackend) {
         let (old, new) = (moved.old.destination, moved.new.destination);
         if moved.direction == SaDirection::Outbound && old != new {
             self.tell(moved.tunnel, ChildChange::Moved { old, new }, backend);
         }
     }
 
-    fn tell(&self, tunnel: TunnelId, what: ChildChange, backend: &mut dyn Backend) {
+    fn tell(&self, tunnel: TunnelId, what: ChildChange, backend: &mut dyn SaBackend) {
         if let Some(child) = self.name(tunnel).filter(|name| !name.child.is_empty()).cloned() {
             backend.tell(ChildNews { tunnel, child, what });
         }

@@ -10,7 +10,7 @@ use convoy_ipsec::{
 use super::backend::{PolicyStep, Refusal};
 use super::tunnels::TunnelTable;
 use crate::protocol::{
-    EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector,
+    EncapMode, PolicyClass, PolicyKind, PolicyRef, PolicySpec, WirePolicyDirection, WireSelector,
 };
 
 /// The range of priorities of one class; the lowest class begins at twice it. A tunnel of the
@@ -18,21 +18,21 @@ use crate::protocol::{
 const CLASS_SPAN: u32 = 100_000;
 
 /// One policy of one charon; `u64` is the session.
-type Key = (u64, PolicySpec);
+type PolicyKey = (u64, PolicySpec);
 
 /// A policy, and how often it was added.
-struct Entry {
+struct PolicyEntry {
     count: u32,
     /// Its place in the order of adding.
     order: u64,
     /// `None` for forward policies without reqid, which the gateway does not need.
-    traffic: Option<Traffic>,
+    traffic: Option<PolicyTraffic>,
 }
 
 /// A policy in the gateway's terms. charon's of both directions, and of several charons, may be
 /// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Traffic {
+struct PolicyTraffic {
     priority: u32,
     direction: IpsecDirection,
     interface: u16,
@@ -41,12 +41,14 @@ struct Traffic {
     is_tunnel_mode: bool,
 }
 
-impl Traffic {
+impl PolicyTraffic {
     fn of(spec: &PolicySpec, tunnel: Option<TunnelId>, interface: u16) -> Result<Option<Self>, Refusal> {
         let (source, destination) = (traffic(&spec.id.source)?, traffic(&spec.id.destination)?);
         let selector = match spec.id.direction {
-            PolicyDirection::Out => Selector { local: source, remote: destination },
-            PolicyDirection::In | PolicyDirection::Forward => Selector { local: destination, remote: source },
+            WirePolicyDirection::Out => Selector { local: source, remote: destination },
+            WirePolicyDirection::In | WirePolicyDirection::Forward => {
+                Selector { local: destination, remote: source }
+            }
         };
         let action = match spec.kind {
             PolicyKind::Protect => tunnel.map(Action::Protect),
@@ -83,12 +85,12 @@ struct Listing {
 /// All policies of all charons. The cost of a change does not depend on how many there are.
 #[derive(Default)]
 pub(super) struct PolicyTable {
-    entries: HashMap<Key, Entry>,
-    by_tunnel: HashMap<TunnelId, HashSet<Key>>,
-    by_ref: HashMap<PolicyRef, HashSet<Key>>,
-    listings: HashMap<Traffic, Listing>,
+    entries: HashMap<PolicyKey, PolicyEntry>,
+    by_tunnel: HashMap<TunnelId, HashSet<PolicyKey>>,
+    by_ref: HashMap<PolicyRef, HashSet<PolicyKey>>,
+    listings: HashMap<PolicyTraffic, Listing>,
     /// Listings that have changed since the gateway was last updated.
-    touched: Vec<Traffic>,
+    touched: Vec<PolicyTraffic>,
     added: u64,
 }
 
@@ -107,9 +109,9 @@ impl PolicyTable {
             entry.count = entry.count.saturating_add(1);
             return Ok(false);
         }
-        let traffic = Traffic::of(&spec, tunnel, interface)?;
+        let traffic = PolicyTraffic::of(&spec, tunnel, interface)?;
         self.added += 1;
-        self.entries.insert(key, Entry { count: 1, order: self.added, traffic });
+        self.entries.insert(key, PolicyEntry { count: 1, order: self.added, traffic });
         self.by_ref.entry(spec.id).or_default().insert(key);
         if let Some(id) = traffic.and_then(|traffic| traffic.tunnel()) {
             self.by_tunnel.entry(id).or_default().insert(key);
@@ -133,8 +135,8 @@ impl PolicyTable {
         Some(is_last)
     }
 
-    fn forget(&mut self, key: &Key) {
-        let Some(Entry { order, traffic, .. }) = self.entries.remove(key) else { return };
+    fn forget(&mut self, key: &PolicyKey) {
+        let Some(PolicyEntry { order, traffic, .. }) = self.entries.remove(key) else { return };
         remove_from(&mut self.by_ref, key.1.id, key);
         let Some(traffic) = traffic else { return };
         if let Some(id) = traffic.tunnel() {
@@ -157,7 +159,7 @@ impl PolicyTable {
     }
 
     /// Removes those for which `is_kept` is false, and returns their sessions and contents.
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u64, &PolicySpec) -> bool) -> Vec<Key> {
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u64, &PolicySpec) -> bool) -> Vec<PolicyKey> {
         let gone: Vec<_> =
             self.entries.keys().filter(|(session, spec)| !is_kept(*session, spec)).copied().collect();
         gone.iter().for_each(|key| self.forget(key));
@@ -165,8 +167,8 @@ impl PolicyTable {
     }
 
     /// Removes a tunnel's regular policies, and returns their sessions and contents.
-    pub(super) fn remove_regular(&mut self, tunnel: TunnelId) -> Vec<Key> {
-        let is_regular = |(_, spec): &&Key| is_protect(spec) && spec.class == PolicyClass::Regular;
+    pub(super) fn remove_regular(&mut self, tunnel: TunnelId) -> Vec<PolicyKey> {
+        let is_regular = |(_, spec): &&PolicyKey| is_protect(spec) && spec.class == PolicyClass::Regular;
         let gone: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).copied().collect();
         gone.iter().for_each(|key| self.forget(key));
         gone
@@ -174,14 +176,14 @@ impl PolicyTable {
 
     /// A tunnel's regular policies, each with its place in the order of adding.
     pub(super) fn regular(&self, tunnel: TunnelId) -> Vec<(u64, PolicySpec)> {
-        let is_regular = |(_, spec): &&Key| is_protect(spec) && spec.class == PolicyClass::Regular;
-        let order = |key: &Key| Some((self.entries.get(key)?.order, key.1));
+        let is_regular = |(_, spec): &&PolicyKey| is_protect(spec) && spec.class == PolicyClass::Regular;
+        let order = |key: &PolicyKey| Some((self.entries.get(key)?.order, key.1));
         let mut regular: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).filter_map(order).collect();
         regular.sort_unstable_by_key(|(order, _)| *order);
         regular
     }
 
-    fn of_tunnel(&self, tunnel: TunnelId) -> impl Iterator<Item = &Key> {
+    fn of_tunnel(&self, tunnel: TunnelId) -> impl Iterator<Item = &PolicyKey> {
         self.by_tunnel.get(&tunnel).into_iter().flatten()
     }
 
@@ -200,8 +202,8 @@ impl PolicyTable {
     /// names.
     #[cfg(test)]
     pub(super) fn listed_entries(&self) -> Vec<(u64, u64, Policy)> {
-        let listed = |((session, spec), entry): (&Key, &Entry)| {
-            let Traffic { priority, direction, interface, selector, action, .. } = entry.traffic?;
+        let listed = |((session, spec), entry): (&PolicyKey, &PolicyEntry)| {
+            let PolicyTraffic { priority, direction, interface, selector, action, .. } = entry.traffic?;
             let name = match action {
                 Action::Protect(_) => format!("reqid {}", spec.reqid),
                 Action::Bypass => "charon's bypass".to_owned(),
@@ -241,7 +243,7 @@ impl PolicyTable {
     }
 
     /// The change from the gateway's state to the wanted one; `None` if there is none.
-    fn step(&mut self, traffic: &Traffic, session: u64, tunnels: &TunnelTable) -> Option<PolicyStep> {
+    fn step(&mut self, traffic: &PolicyTraffic, session: u64, tunnels: &TunnelTable) -> Option<PolicyStep> {
         let listing = self.listings.get_mut(traffic)?;
         let rank = rank(traffic, &listing.members, session, tunnels);
         let place = |rank| PolicyPlace { priority: traffic.priority, rank };
@@ -257,14 +259,18 @@ impl PolicyTable {
         if wanted.is_none() {
             self.listings.remove(traffic);
         }
-        let Traffic { priority, direction, interface, selector, action, is_tunnel_mode } = *traffic;
+        let PolicyTraffic { priority, direction, interface, selector, action, is_tunnel_mode } = *traffic;
         let policy = |name| Policy { name, priority, direction, interface, selector, action };
         let came = wanted.map(|(place, name)| (place.rank, policy(name)));
         Some(PolicyStep { change: PolicyChange { gone, came }, is_tunnel_mode })
     }
 }
 
-fn remove_from<G: Eq + std::hash::Hash>(groups: &mut HashMap<G, HashSet<Key>>, group: G, key: &Key) {
+fn remove_from<G: Eq + std::hash::Hash>(
+    groups: &mut HashMap<G, HashSet<PolicyKey>>,
+    group: G,
+    key: &PolicyKey,
+) {
     if let Some(keys) = groups.get_mut(&group) {
         keys.remove(key);
         if keys.is_empty() {
@@ -276,7 +282,7 @@ fn remove_from<G: Eq + std::hash::Hash>(groups: &mut HashMap<G, HashSet<Key>>, g
 /// The rank within the same priority: first policies with an outbound SA, then the newest charon's,
 /// then the oldest policy. `None` if no charon's policy is left.
 fn rank(
-    traffic: &Traffic,
+    traffic: &PolicyTraffic,
     members: &[(u64, u64)],
     session: u64,
     tunnels: &TunnelTable,
@@ -296,8 +302,8 @@ fn is_protect(spec: &PolicySpec) -> bool {
 fn direction(spec: &PolicySpec, action: Action) -> IpsecDirection {
     match (action, spec.id.direction) {
         (Action::Protect(_), _) => IpsecDirection::Both,
-        (_, PolicyDirection::Out) => IpsecDirection::Outbound,
-        (_, PolicyDirection::In | PolicyDirection::Forward) => IpsecDirection::Inbound,
+        (_, WirePolicyDirection::Out) => IpsecDirection::Outbound,
+        (_, WirePolicyDirection::In | WirePolicyDirection::Forward) => IpsecDirection::Inbound,
     }
 }
 

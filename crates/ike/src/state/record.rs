@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-use super::backend::{Backend, Refusal};
+use super::backend::{Refusal, SaBackend};
 use super::sas::{SaKey, lifetime};
 use super::tunnels::{ChildName, Reqid};
-use super::{SpiPool, State};
+use super::{CharonState, SpiPool};
 use crate::protocol::{AddSa, DecodeError, Lifetimes, PolicySpec, SaRecord};
 
 /// The bit of a session that tells restored SAs from those of a charon that was connected here,
@@ -51,7 +51,7 @@ pub enum RestoreError {
     Refused(Refusal),
 }
 
-impl State {
+impl CharonState {
     pub(super) fn set_shared(&mut self, number: SaNumber, shared: SharedSa) {
         if let Some(sa) = self.by_number.get(&number).and_then(|key| self.sas.get_mut(key)) {
             sa.shared = Some(Box::new(shared));
@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Passes on the records that may have changed.
-    pub(super) fn share_touched(&mut self, backend: &mut dyn Backend) {
+    pub(super) fn share_touched(&mut self, backend: &mut dyn SaBackend) {
         let touched = std::mem::take(&mut self.touched);
         for number in touched {
             if let Some(record) = self.record(number) {
@@ -106,7 +106,7 @@ impl State {
     pub fn restore(
         &mut self,
         taken: &[TakenSa<'_>],
-        backend: &mut dyn Backend,
+        backend: &mut dyn SaBackend,
     ) -> Vec<Result<SaNumber, RestoreError>> {
         let now_ms = backend.wall_ms();
         let (mut policies, mut names, mut latest) = (Vec::new(), HashMap::new(), HashMap::new());
@@ -143,7 +143,7 @@ impl State {
         record: &SaRecord,
         taken: &TakenSa<'_>,
         now_ms: u64,
-        backend: &mut dyn Backend,
+        backend: &mut dyn SaBackend,
     ) -> Result<SaNumber, RestoreError> {
         let SaRecord { session, installed_ms, ref sa, .. } = *record;
         let left = left_of(&sa.lifetimes, now_ms.saturating_sub(installed_ms) / 1000)
@@ -188,7 +188,7 @@ impl State {
     /// Forgets everything, because another gateway goes on with it. The policies are removed from
     /// the backend; the SAs are not, whose packets may still be on their way: who calls this
     /// removes them.
-    pub fn abandon(&mut self, backend: &mut dyn Backend) {
+    pub fn abandon(&mut self, backend: &mut dyn SaBackend) {
         let gone = self.policies.retain(|_, _| false);
         self.release_policies(&gone);
         for (_, sa) in self.sas.drain() {

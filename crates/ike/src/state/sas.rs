@@ -3,18 +3,18 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{
-    EcnMode, IptfsConfig, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaNumber,
-    SaProtocol, Transform, TunnelId, UdpEncap,
+    EcnMode, IptfsConfig, Lifetime, LifetimeLimits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection,
+    SaNumber, SaProtocol, Transform, TunnelId, UdpEncap,
 };
 
-use super::State;
+use super::CharonState;
 use super::algorithm::key_material;
-use super::backend::{Backend, Ends, Refusal};
+use super::backend::{NegotiatedEnds, Refusal, SaBackend};
 use super::news::Moved;
 use super::record::SharedSa;
-use super::tunnels::Tunnel;
+use super::tunnels::CharonTunnel;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa,
+    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, ReplyBody, ReplyStatus, SaProtocolId, UpdateSa, WireSaId,
 };
 
 /// The smallest and the largest replay window, in packets.
@@ -29,17 +29,17 @@ pub(super) struct SaKey {
 }
 
 impl SaKey {
-    pub(super) fn of(id: &SaId) -> Self {
+    pub(super) fn of(id: &WireSaId) -> Self {
         Self { spi: id.spi, protocol: id.protocol, destination: id.destination.ip() }
     }
 }
 
 /// An installed SA.
-pub(super) struct Installed {
+pub(super) struct CharonSa {
     pub(super) number: SaNumber,
     pub(super) tunnel: TunnelId,
     pub(super) direction: SaDirection,
-    pub(super) id: SaId,
+    pub(super) id: WireSaId,
     pub(super) resource: Option<u32>,
     pub(super) transform: Transform,
     pub(super) is_encapsulated: bool,
@@ -49,8 +49,8 @@ pub(super) struct Installed {
     pub(super) shared: Option<Box<SharedSa>>,
 }
 
-impl State {
-    pub(super) fn add_sa(&mut self, sa: &AddSa, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
+impl CharonState {
+    pub(super) fn add_sa(&mut self, sa: &AddSa, backend: &mut dyn SaBackend) -> Result<ReplyBody, Refusal> {
         let key = SaKey::of(&sa.id);
         if self.sas.len() >= self.config.max_sas {
             return Err(Refusal(format!("the gateway holds at most {} SAs", self.config.max_sas)));
@@ -92,7 +92,7 @@ impl State {
         &mut self,
         sa: &AddSa,
         config: SaConfig,
-        backend: &mut dyn Backend,
+        backend: &mut dyn SaBackend,
     ) -> Result<SaNumber, Refusal> {
         let (tunnel, direction) = (config.tunnel, config.direction);
         let (key, transform) = (SaKey::of(&sa.id), config.keys.transform());
@@ -103,7 +103,7 @@ impl State {
             }
         })?;
         self.by_number.insert(number, key);
-        let installed = Installed {
+        let installed = CharonSa {
             number,
             tunnel,
             direction,
@@ -126,18 +126,21 @@ impl State {
     pub(super) fn update_sa(
         &mut self,
         update: &UpdateSa,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let old = SaKey::of(&update.id);
         let sa = self.sas.get_mut(&old).ok_or_else(|| not_found(&update.id))?;
-        let id = SaId { source: update.source, destination: update.destination, ..update.id };
+        let id = WireSaId { source: update.source, destination: update.destination, ..update.id };
         let new = SaKey::of(&id);
         let known = self.tunnels.get(sa.tunnel).map(|tunnel| tunnel.reqid.number);
         if update.reqid != 0 && known != Some(update.reqid) {
-            return Err((Status::NotSupported, Refusal("the reqid of an SA cannot be changed".to_owned())));
+            return Err((
+                ReplyStatus::NotSupported,
+                Refusal("the reqid of an SA cannot be changed".to_owned()),
+            ));
         }
         let ends = ends(&id, sa.direction, update.is_encapsulated);
-        backend.move_sa(sa.number, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
+        backend.move_sa(sa.number, ends).map_err(|refusal| (ReplyStatus::NotSupported, refusal))?;
         let moved = Moved { tunnel: sa.tunnel, direction: sa.direction, old: sa.id, new: id };
         sa.id = id;
         sa.is_encapsulated = update.is_encapsulated;
@@ -155,9 +158,9 @@ impl State {
 
     pub(super) fn query_sa(
         &mut self,
-        id: &SaId,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
+        id: &WireSaId,
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let sa = self.sas.get(&SaKey::of(id));
         let usage = sa.and_then(|sa| backend.usage(sa.number)).ok_or_else(|| not_found(id))?;
         Ok(ReplyBody::SaUse { bytes: usage.bytes, packets: usage.packets, idle_s: usage.idle_s })
@@ -165,9 +168,9 @@ impl State {
 
     pub(super) fn del_sa(
         &mut self,
-        id: &SaId,
-        backend: &mut dyn Backend,
-    ) -> Result<ReplyBody, (Status, Refusal)> {
+        id: &WireSaId,
+        backend: &mut dyn SaBackend,
+    ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let key = SaKey::of(id);
         if self.sas.contains_key(&key) {
             self.remove_sa(key, backend);
@@ -177,7 +180,7 @@ impl State {
         if self.spis.cancel(id.spi) { Ok(ReplyBody::Done) } else { Err(not_found(id)) }
     }
 
-    pub(super) fn flush_sas(&mut self, backend: &mut dyn Backend) {
+    pub(super) fn flush_sas(&mut self, backend: &mut dyn SaBackend) {
         let keys: Vec<SaKey> = self.sas.keys().copied().collect();
         for key in keys {
             self.remove_sa(key, backend);
@@ -189,14 +192,14 @@ impl State {
     /// Policies with an outbound SA come first: the first outbound SA that a tunnel gets, and the
     /// last that it loses, change its policies' ranks. `of` is the current number of such SAs.
     fn note_way_out(&mut self, tunnel: TunnelId, direction: SaDirection, of: usize) {
-        let has_changed = |tunnel: &Tunnel| tunnel.outbound_sas.len() == of;
+        let has_changed = |tunnel: &CharonTunnel| tunnel.outbound_sas.len() == of;
         if direction == SaDirection::Outbound && self.tunnels.get(tunnel).is_some_and(has_changed) {
             self.policies.touch_tunnel(tunnel);
         }
     }
 
     /// Removes an SA. A former charon's policies are removed with its last SA.
-    pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
+    pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn SaBackend) {
         let Some(sa) = self.sas.remove(&key) else { return };
         backend.remove(sa.number);
         self.touched.remove(&sa.number);
@@ -217,8 +220,8 @@ impl State {
     }
 }
 
-fn not_found(id: &SaId) -> (Status, Refusal) {
-    (Status::NotFound, Refusal(format!("no SA has the SPI {:#010x} to {}", id.spi, id.destination.ip())))
+fn not_found(id: &WireSaId) -> (ReplyStatus, Refusal) {
+    (ReplyStatus::NotFound, Refusal(format!("no SA has the SPI {:#010x} to {}", id.spi, id.destination.ip())))
 }
 
 /// The configuration without a tunnel.
@@ -242,7 +245,7 @@ fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
         }
     };
     let direction = if sa.is_inbound { SaDirection::Inbound } else { SaDirection::Outbound };
-    let Ends { local, remote, encap } = ends(&sa.id, direction, sa.is_encapsulated);
+    let NegotiatedEnds { local, remote, encap } = ends(&sa.id, direction, sa.is_encapsulated);
     let base = SaConfig::new(sa.id.spi, direction, local, remote, key_material(sa.id.protocol, &sa.keys)?);
     Ok(SaConfig {
         protocol: match sa.id.protocol {
@@ -281,18 +284,18 @@ fn iptfs(options: &IptfsOptions) -> IptfsConfig {
     }
 }
 
-fn ends(id: &SaId, direction: SaDirection, is_encapsulated: bool) -> Ends {
+fn ends(id: &WireSaId, direction: SaDirection, is_encapsulated: bool) -> NegotiatedEnds {
     let (local, remote) = match direction {
         SaDirection::Outbound => (id.source, id.destination),
         SaDirection::Inbound => (id.destination, id.source),
     };
     let ports = UdpEncap { local_port: local.port(), remote_port: remote.port() };
-    Ends { local: local.ip(), remote: remote.ip(), encap: is_encapsulated.then_some(ports) }
+    NegotiatedEnds { local: local.ip(), remote: remote.ip(), encap: is_encapsulated.then_some(ports) }
 }
 
 pub(super) fn lifetime(given: &Lifetimes) -> Lifetime {
     let limit = |value: u64| (value != 0).then_some(value);
-    let limits = |seconds: u64, bytes, packets| Limits {
+    let limits = |seconds: u64, bytes, packets| LifetimeLimits {
         bytes: limit(bytes),
         packets: limit(packets),
         time_ns: limit(seconds.saturating_mul(1_000_000_000)),

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, Event, IptfsOptions, Lifetimes, Message, SaId, SaKeys, SaProtocolId, UpdateSa,
-    WireSelector,
+    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, Message, SaEvent, SaProtocolId, UpdateSa, WireSaId,
+    WireSaKeys, WireSelector,
 };
 
 /// The number of an SA, given how many were installed before it.
@@ -47,7 +47,7 @@ struct Memory {
     news: Vec<String>,
 }
 
-impl Backend for Memory {
+impl SaBackend for Memory {
     fn warn_of_mode(&mut self, child: &ChildName, configured: EncapMode, mode: EncapMode) {
         self.warned.push(format!("{child}: {mode}, not {configured}"));
     }
@@ -100,7 +100,7 @@ impl Backend for Memory {
         self.policies = self.placed.values().cloned().collect();
     }
 
-    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
+    fn move_sa(&mut self, sa: SaNumber, ends: NegotiatedEnds) -> Result<(), Refusal> {
         let config = self.sas.get_mut(&sa).expect("only what was installed is moved");
         if self.refuses {
             return Err(Refusal("no".to_owned()));
@@ -125,7 +125,7 @@ impl Backend for Memory {
 }
 
 struct Bench {
-    state: State,
+    state: CharonState,
     gateway: Memory,
     random: u32,
 }
@@ -137,11 +137,11 @@ fn host(text: &str) -> SocketAddr {
     text.parse().expect("a host")
 }
 
-fn id(spi: u32, source: &str, destination: &str) -> SaId {
-    SaId { spi, protocol: SaProtocolId::Esp, source: host(source), destination: host(destination) }
+fn id(spi: u32, source: &str, destination: &str) -> WireSaId {
+    WireSaId { spi, protocol: SaProtocolId::Esp, source: host(source), destination: host(destination) }
 }
 
-fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
+fn sa(id: WireSaId, reqid: u32, is_inbound: bool) -> AddSa {
     AddSa {
         id,
         reqid,
@@ -159,7 +159,7 @@ fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
         cpi: 0,
         resource: None,
         lifetimes: Lifetimes { soft_s: 60, hard_s: 90, ..Lifetimes::default() },
-        keys: SaKeys {
+        keys: WireSaKeys {
             encryption: 20,
             integrity: 1024,
             encryption_key: vec![1; 20],
@@ -175,11 +175,11 @@ fn selector(text: &str, bits: u32) -> WireSelector {
     WireSelector { first: first.into(), last: last.into(), protocol: 0, first_port: 0, last_port: u16::MAX }
 }
 
-fn policy(direction: PolicyDirection, class: PolicyClass, reqid: u32) -> PolicySpec {
+fn policy(direction: WirePolicyDirection, class: PolicyClass, reqid: u32) -> PolicySpec {
     let (here, there) = (selector("10.1.0.0", 24), selector("10.2.0.0", 24));
     let (source, destination) = match direction {
-        PolicyDirection::Out => (here, there),
-        PolicyDirection::In | PolicyDirection::Forward => (there, here),
+        WirePolicyDirection::Out => (here, there),
+        WirePolicyDirection::In | WirePolicyDirection::Forward => (there, here),
     };
     let id = PolicyRef { direction, if_id: 0, source, destination };
     PolicySpec {
@@ -193,16 +193,17 @@ fn policy(direction: PolicyDirection, class: PolicyClass, reqid: u32) -> PolicyS
     }
 }
 
-const WAYS: [PolicyDirection; 3] = [PolicyDirection::In, PolicyDirection::Forward, PolicyDirection::Out];
+const WAYS: [WirePolicyDirection; 3] =
+    [WirePolicyDirection::In, WirePolicyDirection::Forward, WirePolicyDirection::Out];
 
 impl Bench {
     fn new(config: StateConfig) -> Self {
-        let mut bench = Self { state: State::new(config), gateway: Memory::default(), random: 0 };
+        let mut bench = Self { state: CharonState::new(config), gateway: Memory::default(), random: 0 };
         bench.state.connect(1, &mut bench.gateway);
         bench
     }
 
-    fn ask(&mut self, request: Request) -> Reply {
+    fn ask(&mut self, request: CharonRequest) -> CharonReply {
         let next = &mut self.random;
         let mut random = |bytes: &mut [u8]| {
             *next += 1;
@@ -211,37 +212,37 @@ impl Bench {
         self.state.handle(request, &mut self.gateway, &mut random)
     }
 
-    fn good(&mut self, request: Request) -> ReplyBody {
+    fn good(&mut self, request: CharonRequest) -> ReplyBody {
         match self.ask(request) {
-            Reply::Good(body) => body,
-            Reply::Refused { reason, .. } => panic!("refused: {reason}"),
+            CharonReply::Good(body) => body,
+            CharonReply::Refused { reason, .. } => panic!("refused: {reason}"),
         }
     }
 
-    fn refused(&mut self, request: Request) -> (Status, String) {
+    fn refused(&mut self, request: CharonRequest) -> (ReplyStatus, String) {
         match self.ask(request) {
-            Reply::Good(_) => panic!("should have been refused"),
-            Reply::Refused { status, reason } => (status, reason),
+            CharonReply::Good(_) => panic!("should have been refused"),
+            CharonReply::Refused { status, reason } => (status, reason),
         }
     }
 
     fn spi(&mut self) -> u32 {
         let (protocol, source, destination) = (SaProtocolId::Esp, host(PEER), host(US));
-        match self.good(Request::GetSpi { protocol, source, destination }) {
+        match self.good(CharonRequest::GetSpi { protocol, source, destination }) {
             ReplyBody::Spi(spi) => spi,
             other => panic!("{other:?} is no SPI"),
         }
     }
 
     fn add(&mut self, sa: AddSa) -> ReplyBody {
-        self.good(Request::AddSa(Box::new(sa)))
+        self.good(CharonRequest::AddSa(Box::new(sa)))
     }
 
     /// Installs SAs in both directions and their policies, and returns the inbound SPI.
     fn tunnel(&mut self, reqid: u32, peer_spi: u32) -> u32 {
         let spi = self.spi();
         for direction in WAYS {
-            self.good(Request::AddPolicy(policy(direction, PolicyClass::Regular, reqid)));
+            self.good(CharonRequest::AddPolicy(policy(direction, PolicyClass::Regular, reqid)));
         }
         self.add(sa(id(spi, PEER, US), reqid, true));
         self.add(sa(id(peer_spi, US, PEER), reqid, false));
@@ -285,25 +286,25 @@ fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes
     let reported = bench.gateway.reported;
     let new = bench.tunnel(7, 0x6666);
     for direction in WAYS {
-        bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
+        bench.good(CharonRequest::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
     }
-    bench.good(Request::DelSa(id(old, PEER, US)));
-    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(old, PEER, US)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, PEER)));
     assert_eq!(bench.gateway.reported, reported, "what protects the traffic is the same");
     assert_eq!(bench.gateway.policies.len(), 1);
     assert_eq!(bench.gateway.sas[&bench.number(new)].tunnel, TunnelId(100));
     for direction in WAYS {
-        bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
+        bench.good(CharonRequest::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
     }
     assert!(bench.gateway.policies.is_empty());
-    let gone = Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7));
-    assert_eq!(bench.refused(gone).0, Status::NotFound);
+    let gone = CharonRequest::DelPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7));
+    assert_eq!(bench.refused(gone).0, ReplyStatus::NotFound);
 }
 
 impl Bench {
     fn name(&mut self, reqid: u32, connection: &str) {
         let (connection, child) = (connection.to_owned(), "net".to_owned());
-        self.good(Request::Name { reqid, mode: EncapMode::Tunnel, connection, child });
+        self.good(CharonRequest::Name { reqid, mode: EncapMode::Tunnel, connection, child });
     }
 
     fn news(&mut self) -> Vec<String> {
@@ -325,26 +326,26 @@ fn a_tunnel_that_comes_up_is_rekeyed_moves_and_goes_down_is_reported_once_each()
     bench.name(7, "site");
     bench.add(sa(id(0x6666, US, PEER), 7, false));
     assert_eq!(bench.news(), [format!("site/net: rekeyed 6666 Some({newer:x})")]);
-    bench.good(Request::DelSa(id(0x5555, US, PEER)));
-    bench.good(Request::DelSa(id(spi, PEER, US)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(spi, PEER, US)));
     assert_eq!(bench.news(), [""; 0], "it has another SA");
     let elsewhere = "198.51.100.9:61234";
-    let moved = |id: SaId, source: &str, destination: &str| {
+    let moved = |id: WireSaId, source: &str, destination: &str| {
         let (source, destination) = (host(source), host(destination));
-        Request::UpdateSa(UpdateSa { id, source, destination, is_encapsulated: true, reqid: 0 })
+        CharonRequest::UpdateSa(UpdateSa { id, source, destination, is_encapsulated: true, reqid: 0 })
     };
     bench.good(moved(id(newer, PEER, US), elsewhere, US));
     bench.good(moved(id(0x6666, US, PEER), US, elsewhere));
     assert_eq!(bench.news(), [format!("site/net: {PEER} to {elsewhere}")]);
-    bench.good(Request::DelSa(id(0x6666, US, elsewhere)));
-    bench.good(Request::DelSa(id(newer, elsewhere, US)));
+    bench.good(CharonRequest::DelSa(id(0x6666, US, elsewhere)));
+    bench.good(CharonRequest::DelSa(id(newer, elsewhere, US)));
     assert_eq!(bench.news(), ["site/net: down 6666"]);
 }
 
 #[test]
 fn a_traps_tunnel_is_reported_by_its_whole_name_and_each_resource_by_itself() {
     let mut bench = bench();
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 7)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 7)));
     bench.name(7, "");
     bench.add(sa(id(0x5555, US, PEER), 7, false));
     assert_eq!(bench.news(), [""; 0], "the connection is not known");
@@ -352,7 +353,7 @@ fn a_traps_tunnel_is_reported_by_its_whole_name_and_each_resource_by_itself() {
     assert_eq!(bench.news(), [format!("site/net: up 5555 None {PEER}")]);
     bench.add(AddSa { resource: Some(1), ..sa(id(0x6666, US, PEER), 7, false) });
     assert_eq!(bench.news(), [format!("site/net: up 6666 None {PEER}")], "another worker has its first");
-    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, PEER)));
     assert_eq!(bench.news(), ["site/net: down 5555"]);
 }
 
@@ -367,9 +368,9 @@ fn what_a_former_charon_left_does_not_go_down_where_the_next_one_has_it() {
     bench.tunnel(1, 0x6666);
     bench.name(1, "site");
     bench.news();
-    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, PEER)));
     assert_eq!(bench.news(), [""; 0]);
-    bench.good(Request::DelSa(id(0x5556, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(0x5556, US, PEER)));
     assert_eq!(bench.news(), ["other/net: down 5556"]);
 }
 
@@ -377,12 +378,13 @@ fn what_a_former_charon_left_does_not_go_down_where_the_next_one_has_it() {
 fn spis_are_freed_by_deletion_whether_they_became_an_sa_or_not() {
     let mut bench = bench();
     let spi = bench.spi();
-    bench.good(Request::DelSa(id(spi, PEER, US)));
-    assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
+    bench.good(CharonRequest::DelSa(id(spi, PEER, US)));
+    assert_eq!(bench.refused(CharonRequest::DelSa(id(spi, PEER, US))).0, ReplyStatus::NotFound);
     bench.add(sa(id(spi, PEER, US), 1, true));
-    let again = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, US), 1, true))));
+    let again = bench.refused(CharonRequest::AddSa(Box::new(sa(id(spi, PEER, US), 1, true))));
     assert!(again.1.contains("is already installed"), "{}", again.1);
-    let elsewhere = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
+    let elsewhere =
+        bench.refused(CharonRequest::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
     assert!(elsewhere.1.contains("belongs to another SA"), "{}", elsewhere.1);
 }
 
@@ -418,19 +420,19 @@ fn what_the_gateway_cannot_do_is_refused_with_its_reason() {
     let mut bench = bench();
     let plain = || sa(id(9, US, PEER), 1, false);
     let weak =
-        SaKeys { encryption: 3, integrity: 2, encryption_key: vec![1; 24], integrity_key: vec![1; 20] };
+        WireSaKeys { encryption: 3, integrity: 2, encryption_key: vec![1; 24], integrity_key: vec![1; 20] };
     for (sa, reason) in [
         (AddSa { ipcomp: 2, cpi: 4, ..plain() }, "IPComp"),
         (AddSa { mode: EncapMode::Beet, ..plain() }, "BEET"),
         (AddSa { dscp: Dscp::Both, ..plain() }, "DSCP"),
         (AddSa { keys: weak, ..plain() }, "allow_weak"),
     ] {
-        let (status, text) = bench.refused(Request::AddSa(Box::new(sa)));
-        assert_eq!(status, Status::Failed);
+        let (status, text) = bench.refused(CharonRequest::AddSa(Box::new(sa)));
+        assert_eq!(status, ReplyStatus::Failed);
         assert!(text.contains(reason), "{text}");
     }
     bench.gateway.refuses = true;
-    bench.refused(Request::AddSa(Box::new(plain())));
+    bench.refused(CharonRequest::AddSa(Box::new(plain())));
     assert!(bench.gateway.sas.is_empty());
     bench.gateway.refuses = false;
     bench.add(plain());
@@ -440,16 +442,16 @@ fn what_the_gateway_cannot_do_is_refused_with_its_reason() {
 fn limits_hold() {
     let mut bench = Bench::new(StateConfig { max_sas: 1, max_policies: 1, ..StateConfig::default() });
     bench.add(sa(id(1, US, PEER), 1, false));
-    bench.refused(Request::AddSa(Box::new(sa(id(2, US, PEER), 1, false))));
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 1)));
-    bench.refused(Request::AddPolicy(policy(PolicyDirection::In, PolicyClass::Trap, 1)));
+    bench.refused(CharonRequest::AddSa(Box::new(sa(id(2, US, PEER), 1, false))));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 1)));
+    bench.refused(CharonRequest::AddPolicy(policy(WirePolicyDirection::In, PolicyClass::Trap, 1)));
 }
 
 #[test]
 fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let mut bench = bench();
     for direction in WAYS {
-        bench.good(Request::AddPolicy(policy(direction, PolicyClass::Trap, 3)));
+        bench.good(CharonRequest::AddPolicy(policy(direction, PolicyClass::Trap, 3)));
     }
     let tunnel = TunnelId(100);
     let packet =
@@ -457,7 +459,7 @@ fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let acquire =
         |bench: &mut Bench, now_ns| bench.state.acquire(tunnel, None, now_ns, packet().0, packet().1);
     let event = acquire(&mut bench, 5).expect("an event");
-    assert!(matches!(event, Event::Acquire { reqid: 3, .. }));
+    assert!(matches!(event, SaEvent::Acquire { reqid: 3, .. }));
     assert_eq!(acquire(&mut bench, 1_000_000_004), None);
     assert!(acquire(&mut bench, 1_000_000_005).is_some());
     bench.tunnel(3, 0x5555);
@@ -472,7 +474,7 @@ fn each_resource_gets_an_sa_of_its_own_once_there_is_one_of_all() {
     const SECOND: u64 = 1_000_000_000;
     let mut bench = bench();
     let wanting = |direction, class| PolicySpec { is_per_resource: true, ..policy(direction, class, 3) };
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 3)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 3)));
     let tunnel = TunnelId(100);
     let end = |at: &str| WireSelector::of_packet(host(at).ip(), 17, 1);
     let acquire = |bench: &mut Bench, resource, now_ns| {
@@ -482,30 +484,30 @@ fn each_resource_gets_an_sa_of_its_own_once_there_is_one_of_all() {
     bench.tunnel(3, 0x5555);
     assert_eq!(acquire(&mut bench, 1, SECOND), None, "charon wants one SA for all");
     assert_eq!(bench.gateway.own_sas, []);
-    bench.good(Request::AddPolicy(wanting(PolicyDirection::Out, PolicyClass::Regular)));
+    bench.good(CharonRequest::AddPolicy(wanting(WirePolicyDirection::Out, PolicyClass::Regular)));
     assert_eq!(bench.gateway.own_sas, [(tunnel, true)]);
     let asked = acquire(&mut bench, 1, 2 * SECOND);
-    assert!(matches!(asked, Some(Event::Acquire { reqid: 3, resource: Some(1), .. })));
+    assert!(matches!(asked, Some(SaEvent::Acquire { reqid: 3, resource: Some(1), .. })));
     assert_eq!(acquire(&mut bench, 1, 31 * SECOND), None, "charon was asked half a minute ago");
     assert!(acquire(&mut bench, 2, 31 * SECOND).is_some(), "another resource");
     assert!(acquire(&mut bench, 1, 32 * SECOND).is_some(), "nothing came of it");
     bench.add(AddSa { resource: Some(1), ..sa(id(0x6666, US, PEER), 3, false) });
     assert_eq!(bench.gateway.resources.last(), Some(&Some(1)));
     assert_eq!(acquire(&mut bench, 1, 99 * SECOND), None, "it is there");
-    bench.good(Request::DelPolicy(wanting(PolicyDirection::Out, PolicyClass::Regular)));
+    bench.good(CharonRequest::DelPolicy(wanting(WirePolicyDirection::Out, PolicyClass::Regular)));
     assert_eq!(bench.gateway.own_sas, [(tunnel, true), (tunnel, false)]);
 }
 
 #[test]
 fn bypasses_come_first_narrow_selectors_before_wide_ones_and_drops_last() {
     let mut bench = bench();
-    let out = |class| policy(PolicyDirection::Out, class, 1);
+    let out = |class| policy(WirePolicyDirection::Out, class, 1);
     let narrow = PolicyRef { source: selector("10.1.0.9", 32), ..out(PolicyClass::Regular).id };
-    bench.good(Request::AddPolicy(PolicySpec { kind: PolicyKind::Drop, ..out(PolicyClass::Fallback) }));
-    bench.good(Request::AddPolicy(out(PolicyClass::Regular)));
-    bench.good(Request::AddPolicy(PolicySpec { id: narrow, ..out(PolicyClass::Regular) }));
-    bench.good(Request::AddPolicy(PolicySpec { kind: PolicyKind::Pass, ..out(PolicyClass::Pass) }));
-    bench.good(Request::AddPolicy(PolicySpec { manual_priority: 50, ..out(PolicyClass::Fallback) }));
+    bench.good(CharonRequest::AddPolicy(PolicySpec { kind: PolicyKind::Drop, ..out(PolicyClass::Fallback) }));
+    bench.good(CharonRequest::AddPolicy(out(PolicyClass::Regular)));
+    bench.good(CharonRequest::AddPolicy(PolicySpec { id: narrow, ..out(PolicyClass::Regular) }));
+    bench.good(CharonRequest::AddPolicy(PolicySpec { kind: PolicyKind::Pass, ..out(PolicyClass::Pass) }));
+    bench.good(CharonRequest::AddPolicy(PolicySpec { manual_priority: 50, ..out(PolicyClass::Fallback) }));
     let actions: Vec<_> = bench.gateway.policies.iter().map(|policy| policy.action).collect();
     let protect = Action::Protect(TunnelId(100));
     assert_eq!(actions, [protect, Action::Bypass, protect, protect, Action::Discard]);
@@ -521,10 +523,10 @@ fn an_sa_that_expires_is_reported_and_gone_when_it_is_hard() {
     let index = bench.number(spi);
     let soft = bench.state.expired(index, Expiry::Soft, &mut bench.gateway);
     let expire =
-        |is_hard| Some(Event::Expire { spi, protocol: SaProtocolId::Esp, destination: host(US), is_hard });
+        |is_hard| Some(SaEvent::Expire { spi, protocol: SaProtocolId::Esp, destination: host(US), is_hard });
     assert_eq!(soft, expire(false));
     assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), expire(true));
-    assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
+    assert_eq!(bench.refused(CharonRequest::DelSa(id(spi, PEER, US))).0, ReplyStatus::NotFound);
     assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), None);
     assert_eq!(bench.state.expired(number(999), Expiry::Soft, &mut bench.gateway), None, "a manual one");
 }
@@ -538,7 +540,7 @@ fn a_peer_that_moves_is_reported_and_the_sa_follows_charons_answer() {
     let destination = host(US);
     assert_eq!(
         event,
-        Some(Event::Mapping { spi, protocol: SaProtocolId::Esp, destination, source: elsewhere })
+        Some(SaEvent::Mapping { spi, protocol: SaProtocolId::Esp, destination, source: elsewhere })
     );
     let update = UpdateSa {
         id: id(0x5555, US, PEER),
@@ -547,15 +549,19 @@ fn a_peer_that_moves_is_reported_and_the_sa_follows_charons_answer() {
         is_encapsulated: true,
         reqid: 0,
     };
-    bench.good(Request::UpdateSa(update));
+    bench.good(CharonRequest::UpdateSa(update));
     let outbound = &bench.gateway.sas[&bench.number(0x5555)];
     assert_eq!(outbound.remote, elsewhere.ip());
     assert_eq!(outbound.encap, Some(UdpEncap { local_port: 4500, remote_port: 31000 }));
-    assert_eq!(bench.refused(Request::UpdateSa(update)).0, Status::NotFound, "it is elsewhere now");
-    bench.good(Request::DelSa(id(0x5555, US, "198.51.100.7:31000")));
+    assert_eq!(
+        bench.refused(CharonRequest::UpdateSa(update)).0,
+        ReplyStatus::NotFound,
+        "it is elsewhere now"
+    );
+    bench.good(CharonRequest::DelSa(id(0x5555, US, "198.51.100.7:31000")));
     bench.gateway.refuses = true;
     let inbound = UpdateSa { id: id(spi, PEER, US), source: elsewhere, destination: host(US), ..update };
-    assert_eq!(bench.refused(Request::UpdateSa(inbound)).0, Status::NotSupported);
+    assert_eq!(bench.refused(CharonRequest::UpdateSa(inbound)).0, ReplyStatus::NotSupported);
 }
 
 #[test]
@@ -564,25 +570,25 @@ fn counters_and_idle_times_reach_charon() {
     let spi = bench.tunnel(7, 0x5555);
     bench.gateway.usage = SaUsage { bytes: 100, packets: 2, idle_s: Some(4) };
     let sa_use = ReplyBody::SaUse { bytes: 100, packets: 2, idle_s: Some(4) };
-    assert_eq!(bench.good(Request::QuerySa(id(spi, PEER, US))), sa_use);
-    let spec = policy(PolicyDirection::Forward, PolicyClass::Regular, 7);
-    assert_eq!(bench.good(Request::QueryPolicy(spec.id)), ReplyBody::PolicyUse { idle_s: Some(4) });
+    assert_eq!(bench.good(CharonRequest::QuerySa(id(spi, PEER, US))), sa_use);
+    let spec = policy(WirePolicyDirection::Forward, PolicyClass::Regular, 7);
+    assert_eq!(bench.good(CharonRequest::QueryPolicy(spec.id)), ReplyBody::PolicyUse { idle_s: Some(4) });
     let other = PolicyRef { source: selector("10.9.0.0", 24), ..spec.id };
-    assert_eq!(bench.refused(Request::QueryPolicy(other)).0, Status::NotFound);
-    assert_eq!(bench.refused(Request::QuerySa(id(1, PEER, US))).0, Status::NotFound);
+    assert_eq!(bench.refused(CharonRequest::QueryPolicy(other)).0, ReplyStatus::NotFound);
+    assert_eq!(bench.refused(CharonRequest::QuerySa(id(1, PEER, US))).0, ReplyStatus::NotFound);
 }
 
 #[test]
 fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     let mut bench = bench();
     let old_spi = bench.tunnel(1, 0x5555);
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 1)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 1)));
     bench.state.connect(2, &mut bench.gateway);
     assert_eq!(bench.gateway.sas.len(), 2, "living SAs stay");
     assert_eq!(bench.gateway.policies.len(), 1, "the old trap is gone");
 
     for direction in WAYS {
-        bench.good(Request::AddPolicy(policy(direction, PolicyClass::Regular, 1)));
+        bench.good(CharonRequest::AddPolicy(policy(direction, PolicyClass::Regular, 1)));
     }
     let actions = |bench: &Bench| bench.gateway.policies.iter().map(|p| p.action).collect::<Vec<_>>();
     let (old, new) = (Action::Protect(TunnelId(100)), Action::Protect(TunnelId(101)));
@@ -602,10 +608,10 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
 #[test]
 fn policies_of_an_interface_are_kept_apart_by_its_number() {
     let mut bench = bench();
-    bench.state = State::new(StateConfig::default()).with_interfaces(HashMap::from([(42, 1), (43, 2)]));
+    bench.state = CharonState::new(StateConfig::default()).with_interfaces(HashMap::from([(42, 1), (43, 2)]));
     let on = |way, reqid, if_id| {
         let spec = policy(way, PolicyClass::Regular, reqid);
-        Request::AddPolicy(PolicySpec { id: PolicyRef { if_id, ..spec.id }, ..spec })
+        CharonRequest::AddPolicy(PolicySpec { id: PolicyRef { if_id, ..spec.id }, ..spec })
     };
     for (reqid, if_id) in [(1, 42), (2, 43)] {
         for way in WAYS {
@@ -614,15 +620,15 @@ fn policies_of_an_interface_are_kept_apart_by_its_number() {
     }
     let interfaces: Vec<u16> = bench.gateway.policies.iter().map(|policy| policy.interface).collect();
     assert_eq!(interfaces, [1, 2], "the same selectors twice");
-    let (status, reason) = bench.refused(on(PolicyDirection::Out, 3, 44));
-    assert_eq!(status, Status::Failed);
+    let (status, reason) = bench.refused(on(WirePolicyDirection::Out, 3, 44));
+    assert_eq!(status, ReplyStatus::Failed);
     assert!(reason.contains("no [[interface]] of the gateway has if_id = 44"), "{reason}");
-    let (_, reason) = bench.refused(on(PolicyDirection::In, 1, 43));
+    let (_, reason) = bench.refused(on(WirePolicyDirection::In, 1, 43));
     assert!(reason.contains("if_id_in and if_id_out"), "{reason}");
 }
 
-fn name(reqid: u32, mode: EncapMode) -> Request {
-    Request::Name { reqid, mode, connection: "site-b".into(), child: "net".into() }
+fn name(reqid: u32, mode: EncapMode) -> CharonRequest {
+    CharonRequest::Name { reqid, mode, connection: "site-b".into(), child: "net".into() }
 }
 
 #[test]
@@ -633,7 +639,7 @@ fn a_mode_that_the_peer_did_not_agree_to_is_reported() {
     assert!(bench.gateway.warned.is_empty());
     bench.good(name(7, EncapMode::Aggfrag));
     assert_eq!(bench.gateway.warned, ["site-b/net: tunnel, not iptfs"]);
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 8)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 8)));
     bench.good(name(8, EncapMode::Aggfrag));
     assert_eq!(bench.gateway.warned.len(), 1, "a trap has no SA yet");
 }
@@ -642,7 +648,7 @@ fn a_mode_that_the_peer_did_not_agree_to_is_reported() {
 fn names_are_kept_by_tunnel_and_shown_in_policies() {
     let mut bench = bench();
     let name = |reqid| name(reqid, EncapMode::Tunnel);
-    assert_eq!(bench.refused(name(7)).0, Status::NotFound);
+    assert_eq!(bench.refused(name(7)).0, ReplyStatus::NotFound);
     bench.tunnel(7, 0x5555);
     assert_eq!(bench.gateway.policies[0].name, "reqid 7");
     bench.good(name(7));
@@ -651,9 +657,9 @@ fn names_are_kept_by_tunnel_and_shown_in_policies() {
     assert_eq!(bench.state.reqid(TunnelId(100)), Some(7));
     let names = |bench: &Bench| bench.gateway.names.values().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&bench), ["site-b/net"]);
-    bench.good(Request::FlushPolicies);
+    bench.good(CharonRequest::FlushPolicies);
     assert_eq!(names(&bench), ["site-b/net"], "its SAs still have it");
-    bench.good(Request::FlushSas);
+    bench.good(CharonRequest::FlushSas);
     assert!(names(&bench).is_empty());
 }
 
@@ -661,10 +667,10 @@ fn names_are_kept_by_tunnel_and_shown_in_policies() {
 fn flushing_leaves_nothing() {
     let mut bench = bench();
     bench.tunnel(7, 0x5555);
-    bench.good(Request::FlushSas);
+    bench.good(CharonRequest::FlushSas);
     assert_eq!((bench.gateway.sas.len(), bench.state.sa_count()), (0, 0));
     assert_eq!(bench.gateway.policies.len(), 1);
-    bench.good(Request::FlushPolicies);
+    bench.good(CharonRequest::FlushPolicies);
     assert!(bench.gateway.policies.is_empty());
     assert_eq!(bench.state.name(TunnelId(100)), None);
 }
@@ -672,7 +678,7 @@ fn flushing_leaves_nothing() {
 /// The gateway's expected policies, ordered by priority. Among equal priorities, those with an
 /// outbound SA come first, then those of the newest charon, then the oldest policy. Of policies
 /// that are identical for the gateway, the first one.
-fn expected(state: &State) -> Vec<Policy> {
+fn expected(state: &CharonState) -> Vec<Policy> {
     let mut all = state.policies.listed_entries();
     let has_way_out = |policy: &Policy| match policy.action {
         Action::Protect(id) => state.tunnels.get(id).is_some_and(|tunnel| !tunnel.outbound_sas.is_empty()),
@@ -703,8 +709,8 @@ fn any_policy() -> impl Strategy<Value = PolicySpec> {
         let mut spec = policy(WAYS[way], class, reqid);
         let there = selector(&format!("10.2.{net}.0"), 24);
         match WAYS[way] {
-            PolicyDirection::Out => spec.id.destination = there,
-            PolicyDirection::In | PolicyDirection::Forward => spec.id.source = there,
+            WirePolicyDirection::Out => spec.id.destination = there,
+            WirePolicyDirection::In | WirePolicyDirection::Forward => spec.id.source = there,
         }
         PolicySpec { kind, manual_priority: manual, ..spec }
     })
@@ -719,15 +725,15 @@ proptest! {
         for (what, spec, spi) in steps {
             let outbound = id(0x9000 + spi, US, PEER);
             let request = match what {
-                0..=4 => Request::AddPolicy(spec),
-                5 | 6 => Request::DelPolicy(spec),
-                7 => Request::AddSa(Box::new(sa(outbound, spec.reqid, false))),
-                8 => Request::DelSa(outbound),
+                0..=4 => CharonRequest::AddPolicy(spec),
+                5 | 6 => CharonRequest::DelPolicy(spec),
+                7 => CharonRequest::AddSa(Box::new(sa(outbound, spec.reqid, false))),
+                8 => CharonRequest::DelSa(outbound),
                 9 => {
                     let (mode, child) = (EncapMode::Tunnel, format!("n{spi}"));
-                    Request::Name { reqid: spec.reqid, mode, connection: "c".into(), child }
+                    CharonRequest::Name { reqid: spec.reqid, mode, connection: "c".into(), child }
                 },
-                10 => Request::FlushPolicies,
+                10 => CharonRequest::FlushPolicies,
                 _ => {
                     bench.state.connect(u64::from(spi) + 1, &mut bench.gateway);
                     continue;
@@ -745,12 +751,12 @@ fn one_tunnel_more_changes_as_much_among_thousands_as_alone() {
     let steps: Vec<usize> = (1..3_000u32)
         .map(|reqid| {
             let before = bench.gateway.steps;
-            bench.good(Request::AddSa(Box::new(sa(id(0x10_0000 + reqid, US, PEER), reqid, false))));
+            bench.good(CharonRequest::AddSa(Box::new(sa(id(0x10_0000 + reqid, US, PEER), reqid, false))));
             for way in WAYS {
-                bench.good(Request::AddPolicy(policy(way, PolicyClass::Regular, reqid)));
+                bench.good(CharonRequest::AddPolicy(policy(way, PolicyClass::Regular, reqid)));
             }
             let (mode, child) = (EncapMode::Tunnel, format!("net{reqid}"));
-            bench.good(Request::Name { reqid, mode, connection: "hub".into(), child });
+            bench.good(CharonRequest::Name { reqid, mode, connection: "hub".into(), child });
             bench.gateway.steps - before
         })
         .collect();

@@ -23,7 +23,7 @@ pub struct ChildName {
 }
 
 /// One tunnel. It lives while an SA or a policy names it.
-pub(super) struct Tunnel {
+pub(super) struct CharonTunnel {
     pub(super) reqid: Reqid,
     pub(super) name: ChildName,
     /// Who the peer is, once an SA is installed.
@@ -47,7 +47,7 @@ impl ChildName {
     }
 }
 
-impl Tunnel {
+impl CharonTunnel {
     pub(super) fn sas(&self, direction: SaDirection) -> &[SaNumber] {
         match direction {
             SaDirection::Inbound => &self.inbound_sas,
@@ -71,7 +71,7 @@ impl Tunnel {
 /// All tunnels of charon's. Ids of removed ones are reused.
 pub(super) struct TunnelTable {
     by_reqid: HashMap<Reqid, TunnelId>,
-    tunnels: HashMap<TunnelId, Tunnel>,
+    tunnels: HashMap<TunnelId, CharonTunnel>,
     free: Vec<TunnelId>,
     next: u32,
     /// Tunnels whose names have changed since [`take_renamed`](Self::take_renamed).
@@ -104,7 +104,7 @@ impl TunnelTable {
         let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, HashMap::new());
         self.tunnels.insert(
             id,
-            Tunnel {
+            CharonTunnel {
                 reqid,
                 name,
                 peer: IkePeer::default(),
@@ -125,20 +125,20 @@ impl TunnelTable {
         self.by_reqid.get(&reqid).copied()
     }
 
-    pub(super) fn get(&self, id: TunnelId) -> Option<&Tunnel> {
+    pub(super) fn get(&self, id: TunnelId) -> Option<&CharonTunnel> {
         self.tunnels.get(&id)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Tunnel> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &CharonTunnel> {
         self.tunnels.values()
     }
 
     /// All tunnels, by their ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (TunnelId, &Tunnel)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TunnelId, &CharonTunnel)> {
         self.tunnels.iter().map(|(id, tunnel)| (*id, tunnel))
     }
 
-    pub(super) fn get_mut(&mut self, id: TunnelId) -> Option<&mut Tunnel> {
+    pub(super) fn get_mut(&mut self, id: TunnelId) -> Option<&mut CharonTunnel> {
         self.tunnels.get_mut(&id)
     }
 

@@ -3,8 +3,8 @@
 
 use std::ptr::NonNull;
 
-use super::{Burst, Key, RawKey, RawManager};
-use crate::{Cipher, Descriptor, Ended, Job};
+use super::{JobBurst, Key, RawKey, RawManager};
+use crate::{AeadResult, Descriptor, Job, LibraryCipher};
 
 /// Length of the longest AEAD tag, in bytes.
 const LONGEST_TAG: usize = 16;
@@ -69,19 +69,19 @@ impl Aeads {
     }
 }
 
-impl Burst<'_, '_> {
+impl JobBurst<'_, '_> {
     /// Seals or opens with an AEAD, in place. When sealing, writes the tag to its place in the
     /// packet; when opening, compares it. Returns `None` without any effect if the tag's place is
     /// not inside the packet or the key is not an AEAD's.
     #[inline]
-    pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<Ended> {
+    pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<AeadResult> {
         if !job.has_room_for(key.tag_len) {
             return None;
         }
         let Job { descriptor, .. } = job;
         let aeads = &mut self.manager.aeads;
         aeads.is_used = true;
-        if key.cipher != Cipher::Gcm {
+        if key.cipher != LibraryCipher::Gcm {
             return key.cipher.is_aead().then(|| by_shim(aeads, descriptor.under(key, seal)));
         }
         let by_length = &aeads.gcm[usize::from(seal)];
@@ -113,19 +113,19 @@ impl Burst<'_, '_> {
             );
         }
         if seal {
-            return Some(Ended::Done);
+            return Some(AeadResult::Done);
         }
         // SAFETY: the tag's place was checked above, and the packet is borrowed.
         let received = unsafe { std::slice::from_raw_parts(descriptor.tag, key.tag_len.into()) };
-        Some(if is_equal(&computed, received) { Ended::Done } else { Ended::Mismatch })
+        Some(if is_equal(&computed, received) { AeadResult::Done } else { AeadResult::Mismatch })
     }
 }
 
 /// Does AES-GMAC and ChaCha20-Poly1305.
-fn by_shim(aeads: &mut Aeads, mut job: Descriptor) -> Ended {
+fn by_shim(aeads: &mut Aeads, mut job: Descriptor) -> AeadResult {
     // SAFETY: as for AES-GCM; `Descriptor` has the layout of the shim's structure.
     unsafe { convoy_mb_aead(aeads.manager.as_ptr(), &raw mut job) };
-    if job.state == 1 { Ended::Done } else { Ended::Mismatch }
+    if job.state == 1 { AeadResult::Done } else { AeadResult::Mismatch }
 }
 
 /// Compares in constant time. Tags have 8, 12 or 16 bytes, nearly always 16.

@@ -4,7 +4,7 @@ use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ptr::NonNull;
 
 use super::{Key, RawKey};
-use crate::Cipher;
+use crate::LibraryCipher;
 
 /// Length of a cache line, in bytes.
 const LINE: usize = 64;
@@ -38,7 +38,7 @@ impl Key {
         let end = usize::from(self.end);
         let mut last = key.wrapping_add(end).wrapping_sub(1);
         match self.cipher {
-            Cipher::Gcm | Cipher::Gmac => {
+            LibraryCipher::Gcm | LibraryCipher::Gmac => {
                 for line in 0..FIRST_LINES {
                     fetch(key.wrapping_add(line * LINE));
                 }
@@ -47,7 +47,7 @@ impl Key {
                     last = last.wrapping_sub(LINE);
                 }
             }
-            Cipher::ChaCha20Poly1305 => fetch(last),
+            LibraryCipher::ChaCha20Poly1305 => fetch(last),
             _ => {
                 for line in 0..end.div_ceil(LINE) {
                     fetch(key.wrapping_add(line * LINE));

@@ -1,11 +1,11 @@
-use crate::{Ended, Inputs, Span};
+use crate::{AeadResult, Inputs, PacketSpan};
 
 use super::*;
 
 const NOTHING: [u8; 12] = [0; 12];
 
-fn span(at: usize, len: usize) -> Span {
-    Span { at, len }
+fn span(at: usize, len: usize) -> PacketSpan {
+    PacketSpan { at, len }
 }
 
 fn inputs(nonce: &[u8; 16], nonce_len: u8, aad_len: u8) -> Inputs<'_> {
@@ -30,7 +30,7 @@ fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<Vec<u8>
 #[test]
 fn the_library_knows_the_gcm_specifications_second_case() {
     let mut manager = Manager::new().expect("the library is installed");
-    let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
+    let key = manager.key(LibraryCipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
     let mut packet = [0; 32];
     fn gcm(packet: &mut [u8]) -> Job<'_> {
         Job::new(packet, span(0, 16), span(0, 0), inputs(&[0; 16], 12, 0)).expect("inside").with_tag_at(16)
@@ -41,15 +41,15 @@ fn the_library_knows_the_gcm_specifications_second_case() {
         assert!(burst.run().tag(0).is_none());
         ended
     };
-    assert_eq!(work(&mut packet, true), Ended::Done);
+    assert_eq!(work(&mut packet, true), AeadResult::Done);
     assert_eq!(
         (&packet[..4], &packet[16..20]),
         (&[0x03, 0x88, 0xda, 0xce][..], &[0xab, 0x6e, 0x47, 0xd4][..])
     );
     let mut changed = packet;
     changed[31] ^= 1;
-    assert_eq!(work(&mut changed, false), Ended::Mismatch);
-    assert_eq!(work(&mut packet, false), Ended::Done);
+    assert_eq!(work(&mut changed, false), AeadResult::Mismatch);
+    assert_eq!(work(&mut packet, false), AeadResult::Done);
     assert_eq!(packet[..16], [0; 16]);
 }
 
@@ -64,13 +64,13 @@ fn what_is_read_of_a_key_for_every_packet_ends_with_its_last_part() {
             .expect("good lengths")
     };
     // Round keys of 240 bytes, then 8 to 48 powers of the hash key, each of 16 bytes.
-    for cipher in [Cipher::Gcm, Cipher::Gmac] {
+    for cipher in [LibraryCipher::Gcm, LibraryCipher::Gmac] {
         assert!((240 + 8 * 16..=240 + 48 * 16).contains(&end(cipher, Hash::None, 16)), "{cipher:?}");
     }
-    assert_eq!(end(Cipher::ChaCha20Poly1305, Hash::None, 32), 1_040);
+    assert_eq!(end(LibraryCipher::ChaCha20Poly1305, Hash::None, 32), 1_040);
     // Inner and outer state of the hash, then the round keys for encryption and for decryption.
-    assert_eq!(end(Cipher::Cbc, Hash::Sha1, 32), 2 * 64 + 2 * 240);
-    assert_eq!(end(Cipher::Null, Hash::Sha1, 0), 64 + 20);
+    assert_eq!(end(LibraryCipher::Cbc, Hash::Sha1, 32), 2 * 64 + 2 * 240);
+    assert_eq!(end(LibraryCipher::Null, Hash::Sha1, 0), 64 + 20);
 }
 
 /// Short and long bursts use different code if the processor has SHA instructions.
@@ -78,7 +78,7 @@ fn what_is_read_of_a_key_for_every_packet_ends_with_its_last_part() {
 fn a_burst_gives_what_single_jobs_give() {
     let mut manager = Manager::new().expect("the library is installed");
     for (hash, tag_len) in [(Hash::Sha1, 12), (Hash::Sha256, 16), (Hash::Sha512, 32), (Hash::None, 0)] {
-        let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], &[7; 20]).expect("good lengths");
+        let key = manager.key(LibraryCipher::Cbc, hash, tag_len, &[9; 16], &[7; 20]).expect("good lengths");
         for count in [1, 4, 5, 7, 8, 9, 10, 40] {
             let fresh = || (0..count).map(|at| vec![at as u8; 16 * (at * 7 % 50)]).collect::<Vec<_>>();
             let (mut alone, mut together) = (fresh(), fresh());
@@ -98,8 +98,11 @@ fn a_burst_gives_what_single_jobs_give() {
 #[test]
 fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
     let mut manager = Manager::new().expect("the library is installed");
-    let ciphers =
-        [(Cipher::Cbc, Hash::Sha1, 12), (Cipher::Gcm, Hash::None, 16), (Cipher::Ctr, Hash::Sha256, 16)];
+    let ciphers = [
+        (LibraryCipher::Cbc, Hash::Sha1, 12),
+        (LibraryCipher::Gcm, Hash::None, 16),
+        (LibraryCipher::Ctr, Hash::Sha256, 16),
+    ];
     let mut key = |at: usize| {
         let (cipher, hash, tag_len) = ciphers[at % 3];
         let auth = if hash == Hash::None { vec![] } else { vec![at as u8 + 1; 20] };
@@ -136,7 +139,7 @@ fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
 #[test]
 fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it() {
     let mut manager = Manager::new().expect("the library is installed");
-    let key = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    let key = manager.key(LibraryCipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
     let mut packets = [vec![1; 32], vec![2; 17], vec![3; 32]];
     let mut burst = manager.burst();
     for packet in &mut packets {
@@ -150,7 +153,7 @@ fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it
 #[test]
 fn a_tag_is_written_to_its_place_in_the_packet_and_one_without_room_there_is_refused() {
     let mut manager = Manager::new().expect("the library is installed");
-    let key = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    let key = manager.key(LibraryCipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
     let (mut with_place, mut without) = (vec![0x5c; 64 + 13], vec![0x5c; 64]);
     let mut short = with_place.clone();
     fn body(packet: &mut [u8]) -> Job<'_> {
@@ -175,7 +178,7 @@ fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
     assert!(Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 17, 0)).is_none());
     assert!(Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 0, 13)).is_none());
     let mut manager = Manager::new().expect("the library is installed");
-    let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("good lengths");
+    let key = manager.key(LibraryCipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("good lengths");
     for tag_at in [Some(1), Some(17), Some(usize::MAX), None] {
         let job = Job::new(&mut packet, span(0, 0), span(0, 0), inputs(&[0; 16], 12, 0)).expect("inside");
         let job = match tag_at {
@@ -184,16 +187,16 @@ fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
         };
         assert_eq!(manager.burst().aead(job, &key, true), None, "{tag_at:?}");
     }
-    let chained = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    let chained = manager.key(LibraryCipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
     assert_eq!(manager.burst().aead(self::job(&mut packet).with_tag_at(0), &chained, true), None);
     assert!(!manager.burst().push(self::job(&mut packet), &key, true), "it is an AEAD's");
     let bad = [
-        (Cipher::Cbc, Hash::Sha1, 12, 17, 20),
-        (Cipher::Cbc, Hash::Sha1, 20, 16, 20),
-        (Cipher::Cbc, Hash::Sha1, 12, 16, 65),
-        (Cipher::Gcm, Hash::None, 32, 16, 0),
-        (Cipher::Gcm, Hash::Sha1, 12, 16, 20),
-        (Cipher::Null, Hash::Md5, 12, 1, 16),
+        (LibraryCipher::Cbc, Hash::Sha1, 12, 17, 20),
+        (LibraryCipher::Cbc, Hash::Sha1, 20, 16, 20),
+        (LibraryCipher::Cbc, Hash::Sha1, 12, 16, 65),
+        (LibraryCipher::Gcm, Hash::None, 32, 16, 0),
+        (LibraryCipher::Gcm, Hash::Sha1, 12, 16, 20),
+        (LibraryCipher::Null, Hash::Md5, 12, 1, 16),
     ];
     for (cipher, hash, tag_len, key_len, auth_len) in bad {
         let key = manager.key(cipher, hash, tag_len, &vec![0; key_len], &vec![0; auth_len]);
@@ -205,9 +208,11 @@ fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
 fn the_floor_that_benches_measure_seals_as_a_burst_does() {
     const STRIDE: usize = 256;
     let mut manager = Manager::new().expect("the library is installed");
-    for (cipher, hash, tag_len) in
-        [(Cipher::Gcm, Hash::None, 16), (Cipher::Cbc, Hash::Sha1, 12), (Cipher::Ctr, Hash::Sha1, 12)]
-    {
+    for (cipher, hash, tag_len) in [
+        (LibraryCipher::Gcm, Hash::None, 16),
+        (LibraryCipher::Cbc, Hash::Sha1, 12),
+        (LibraryCipher::Ctr, Hash::Sha1, 12),
+    ] {
         let auth_len = if hash == Hash::None { 0 } else { 20 };
         let key = manager.key(cipher, hash, tag_len, &[9; 16], &vec![7; auth_len]).expect("good lengths");
         let mut memory = vec![0x5c; 3 * STRIDE];
@@ -219,7 +224,7 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let job = Job::new(&mut packet, span(24, 64), span(0, 88), inputs(&[0; 16], nonce_len, aad_len))
             .expect("inside");
         if hash == Hash::None {
-            assert_eq!(burst.aead(job.with_tag_at(88), &key, true), Some(Ended::Done));
+            assert_eq!(burst.aead(job.with_tag_at(88), &key, true), Some(AeadResult::Done));
         } else {
             assert!(burst.push(job, &key, true));
             let tag = burst.run().tag(0).expect("done").to_vec();
@@ -235,21 +240,22 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
 fn aes_gcm_opens_what_it_sealed_and_sees_a_change_of_each_byte_of_the_tag() {
     let mut manager = Manager::new().expect("the library is installed");
     for (key_len, tag_len) in [(16, 8), (16, 12), (16, 16), (24, 16), (32, 8), (32, 12), (32, 16)] {
-        let key =
-            manager.key(Cipher::Gcm, Hash::None, tag_len, &[9; 32][..key_len], &[]).expect("good lengths");
+        let key = manager
+            .key(LibraryCipher::Gcm, Hash::None, tag_len, &[9; 32][..key_len], &[])
+            .expect("good lengths");
         let mut packet = [0x5c; 24 + 16];
         let mut work = |packet: &mut [u8], seal| {
             let job = Job::new(packet, span(0, 24), span(0, 0), inputs(&[3; 16], 12, 8)).expect("inside");
             manager.burst().aead(job.with_tag_at(24), &key, seal)
         };
-        assert_eq!(work(&mut packet, true), Some(Ended::Done));
+        assert_eq!(work(&mut packet, true), Some(AeadResult::Done));
         assert_eq!(packet[24 + tag_len..], [0x5c; 16][tag_len..], "{key_len} {tag_len}");
         for at in 24..24 + tag_len {
             let mut changed = packet;
             changed[at] ^= 0x80;
-            assert_eq!(work(&mut changed, false), Some(Ended::Mismatch), "{key_len} {tag_len} {at}");
+            assert_eq!(work(&mut changed, false), Some(AeadResult::Mismatch), "{key_len} {tag_len} {at}");
         }
-        assert_eq!(work(&mut packet, false), Some(Ended::Done), "{key_len} {tag_len}");
+        assert_eq!(work(&mut packet, false), Some(AeadResult::Done), "{key_len} {tag_len}");
         assert_eq!(packet[..24], [0x5c; 24], "{key_len} {tag_len}");
     }
 }

@@ -36,14 +36,14 @@ impl Identifications {
     }
 
     /// Takes the identification of one packet.
-    pub(crate) fn take_one(&mut self, flow: Flow) -> u16 {
+    pub(crate) fn take_one(&mut self, flow: OuterFlow) -> u16 {
         self.take(flow, 0, 1).of(0)
     }
 
     /// Takes the identifications of the next `packets` of a flow, whose first has this sequence
     /// number.
     #[inline(always)]
-    pub(crate) fn take(&mut self, flow: Flow, sequence: u64, packets: usize) -> Series {
+    pub(crate) fn take(&mut self, flow: OuterFlow, sequence: u64, packets: usize) -> Series {
         let next = &mut self.next[flow.counter()];
         let mut first = *next;
         if first + packets as u32 > self.end {
@@ -56,9 +56,9 @@ impl Identifications {
 
 /// A source, destination and protocol: their [sum](convoy_packet::IpTemplate::address_sum).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flow(pub(crate) u16);
+pub(crate) struct OuterFlow(pub(crate) u16);
 
-impl Flow {
+impl OuterFlow {
     #[inline]
     fn counter(self) -> usize {
         usize::from(self.0 ^ self.0 >> 8) % COUNTERS
@@ -83,8 +83,8 @@ mod tests {
     use convoy_packet::{IpHeader, IpTemplate};
     use std::collections::HashSet;
 
-    fn flow(last: u8) -> Flow {
-        Flow(
+    fn flow(last: u8) -> OuterFlow {
+        OuterFlow(
             IpTemplate::new(&IpHeader::new(50, [192, 0, 2, 1].into(), [192, 0, 2, last].into()))
                 .address_sum(),
         )

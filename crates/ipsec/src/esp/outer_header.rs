@@ -3,7 +3,7 @@
 use convoy_packet::protocol::{AH, ESP, IPV4, IPV6, UDP};
 use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
 
-use crate::esp::identification::Flow;
+use crate::esp::identification::OuterFlow;
 use crate::ip::tos::{EcnMode, encapsulate};
 use crate::sa::config::{Mode, OuterDf, SaConfig, SaEnds, UdpEncap};
 use crate::sa::id::SaProtocol;
@@ -76,8 +76,8 @@ impl OuterHeader {
 
     /// The counter of IPv4's identifications that it shares with others between its ends.
     #[inline]
-    pub(crate) fn flow(&self) -> Flow {
-        Flow(self.ip.address_sum())
+    pub(crate) fn flow(&self) -> OuterFlow {
+        OuterFlow(self.ip.address_sum())
     }
 
     /// Bytes before the ESP or AH header.

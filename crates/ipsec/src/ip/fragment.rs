@@ -35,7 +35,7 @@ pub(crate) fn split(
         return Err(DropReason::Unencrypted);
     }
     let before = out.len();
-    let cut = Cut::plan(&frame, mtu, id).and_then(|cut| {
+    let cut = FragmentPlan::plan(&frame, mtu, id).and_then(|cut| {
         cut.tail_pieces(&frame, pool, out)?;
         cut.first_piece(&mut frame)
     });
@@ -55,7 +55,7 @@ pub(crate) fn split(
 }
 
 /// The plan of a fragmentation.
-struct Cut {
+struct FragmentPlan {
     layout: Layout,
     /// Payload bytes of every fragment but the last; a multiple of eight.
     step: usize,
@@ -66,7 +66,7 @@ struct Cut {
     id: u32,
 }
 
-impl Cut {
+impl FragmentPlan {
     fn plan(packet: &[u8], mtu: usize, id: Option<u32>) -> Result<Self, DropReason> {
         let layout = Layout::parse(packet).map_err(|_| DropReason::MalformedOuter)?;
         let own = if layout.is_v6 { FRAGMENT_BYTES } else { 0 };

@@ -13,7 +13,7 @@ use convoy_packet::protocol::{FRAGMENT, NO_NEXT_HEADER};
 use convoy_packet::{Frame, FramePool, FrameSize, Layout, ip};
 
 use crate::drops::{DropCounters, DropReason};
-use datagram::{Datagram, PAYLOAD_AT, Piece};
+use datagram::{PAYLOAD_AT, PartialDatagram, Piece};
 
 /// Limits of reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Default for ReassemblyConfig {
 
 /// What identifies the fragments of one datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
+struct FragmentKey {
     source: u128,
     destination: u128,
     id: u32,
@@ -49,7 +49,7 @@ struct Key {
     is_v6: bool,
 }
 
-impl Key {
+impl FragmentKey {
     fn of(packet: &[u8], layout: &Layout, id: u32) -> Self {
         let (source, destination) = layout.address_numbers(packet);
         let protocol = if layout.is_v6 { 0 } else { layout.protocol };
@@ -71,7 +71,7 @@ struct Shares {
 /// One worker's datagrams in reassembly.
 pub(crate) struct Reassembly {
     config: ReassemblyConfig,
-    datagrams: Vec<Datagram>,
+    datagrams: Vec<PartialDatagram>,
 }
 
 impl Reassembly {
@@ -136,12 +136,18 @@ impl Reassembly {
         self.datagrams.swap_remove(slot).close(pool, drops)
     }
 
-    fn find(&self, key: &Key) -> Option<usize> {
+    fn find(&self, key: &FragmentKey) -> Option<usize> {
         self.datagrams.iter().position(|datagram| datagram.key == *key)
     }
 
     /// Makes room for a new datagram.
-    fn open(&mut self, now_ns: u64, key: Key, pool: &mut FramePool, drops: &mut DropCounters) -> Option<()> {
+    fn open(
+        &mut self,
+        now_ns: u64,
+        key: FragmentKey,
+        pool: &mut FramePool,
+        drops: &mut DropCounters,
+    ) -> Option<()> {
         let limits = Shares { in_all: self.config.datagrams, per_source: self.config.per_source };
         if !self.make_way(limits, &key, |_| true, pool, drops) {
             drops.count(DropReason::ReassemblyLimit);
@@ -157,14 +163,14 @@ impl Reassembly {
             return None;
         }
         let deadline_ns = now_ns.saturating_add(self.config.timeout_ns);
-        self.datagrams.push(Datagram::new(key, deadline_ns, frame));
+        self.datagrams.push(PartialDatagram::new(key, deadline_ns, frame));
         Some(())
     }
 
     /// Moves a datagram to a huge frame unless it is in one; condemns it if none is available.
-    fn widen(&mut self, key: &Key, pool: &mut FramePool, drops: &mut DropCounters) {
-        let is_huge = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Huge);
-        let is_small = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Jumbo);
+    fn widen(&mut self, key: &FragmentKey, pool: &mut FramePool, drops: &mut DropCounters) {
+        let is_huge = |datagram: &PartialDatagram| datagram.frame_size() == Some(FrameSize::Huge);
+        let is_small = |datagram: &PartialDatagram| datagram.frame_size() == Some(FrameSize::Jumbo);
         if !self.find(key).is_some_and(|slot| is_small(&self.datagrams[slot])) {
             return;
         }
@@ -188,8 +194,8 @@ impl Reassembly {
     fn make_way(
         &mut self,
         limits: Shares,
-        key: &Key,
-        counts: fn(&Datagram) -> bool,
+        key: &FragmentKey,
+        counts: fn(&PartialDatagram) -> bool,
         pool: &mut FramePool,
         drops: &mut DropCounters,
     ) -> bool {
@@ -199,7 +205,7 @@ impl Reassembly {
         if !has_its_share && counted().count() < limits.in_all {
             return true;
         }
-        let gives_way = |datagram: &Datagram| {
+        let gives_way = |datagram: &PartialDatagram| {
             counts(datagram) && (!has_its_share || datagram.key.is_from_same_source(key))
         };
         let candidates = (0..self.datagrams.len()).filter(|slot| gives_way(&self.datagrams[*slot]));

@@ -35,7 +35,7 @@ pub(crate) struct Unpacked {
 
 /// An opened payload.
 #[derive(Debug)]
-struct Payload {
+struct OpenedPayload {
     frame: Frame,
     /// Whether the outer packet met congestion.
     is_ce: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Reassembler {
     /// The number of the next payload; `None` before the first.
     expected: Option<u64>,
     /// Payloads behind a missing one, by number.
-    held: Vec<(u64, Payload)>,
+    held: Vec<(u64, OpenedPayload)>,
     /// The packet that the last payload began and did not end.
     partial: Option<Partial>,
     /// What may still come of a packet that was lost and counted.
@@ -102,7 +102,7 @@ impl Reassembler {
 
     /// Takes the payload of an authentic packet, which has not come before.
     pub(crate) fn take(&mut self, sequence: u64, frame: Frame, is_ce: bool, with: &mut Unpacking<'_>) {
-        let payload = Payload { frame, is_ce, arrived_ns: with.now_ns };
+        let payload = OpenedPayload { frame, is_ce, arrived_ns: with.now_ns };
         self.counts.payloads += 1;
         let expected = *self.expected.get_or_insert(sequence);
         match sequence.cmp(&expected) {
@@ -136,7 +136,7 @@ impl Reassembler {
     }
 
     /// Holds a payload back until those before it are there.
-    fn hold(&mut self, sequence: u64, payload: Payload, with: &mut Unpacking<'_>) {
+    fn hold(&mut self, sequence: u64, payload: OpenedPayload, with: &mut Unpacking<'_>) {
         let at = self.held.partition_point(|(number, _)| *number < sequence);
         // The replay window lets each number through once; with none, it may repeat.
         if self.held.get(at).is_some_and(|(number, _)| *number == sequence) {
@@ -169,7 +169,7 @@ impl Reassembler {
         }
     }
 
-    fn take_next(&mut self, payload: Payload, with: &mut Unpacking<'_>) {
+    fn take_next(&mut self, payload: OpenedPayload, with: &mut Unpacking<'_>) {
         self.expected = self.expected.and_then(|number| number.checked_add(1));
         self.moved_ns = with.now_ns;
         self.unpack(payload, true, with);
@@ -177,7 +177,7 @@ impl Reassembler {
 
     /// Takes a payload apart. One that is `in_order` continues the packet that the last one began,
     /// and may begin another.
-    fn unpack(&mut self, payload: Payload, in_order: bool, with: &mut Unpacking<'_>) {
+    fn unpack(&mut self, payload: OpenedPayload, in_order: bool, with: &mut Unpacking<'_>) {
         let Ok(view) = Aggfrag::parse(&payload.frame) else {
             if in_order {
                 self.lose_partial(DropReason::IptfsIncomplete, with);
@@ -198,7 +198,7 @@ impl Reassembler {
             self.lose(with, DropReason::IptfsIncomplete);
         }
         let last = self.walk(&payload, BlocksAt { header_len, first }, in_order, with);
-        let Payload { mut frame, is_ce, .. } = payload;
+        let OpenedPayload { mut frame, is_ce, .. } = payload;
         match last {
             // The last whole packet leaves in the payload's own frame.
             Some((start, len)) if frame.trim_front(header_len + start).is_ok() => {
@@ -213,7 +213,7 @@ impl Reassembler {
     /// the one that goes on in the next payload.
     fn walk(
         &mut self,
-        payload: &Payload,
+        payload: &OpenedPayload,
         blocks: BlocksAt,
         in_order: bool,
         with: &mut Unpacking<'_>,

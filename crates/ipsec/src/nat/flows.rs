@@ -45,7 +45,7 @@ fn is_private(address: IpAddr) -> bool {
 }
 
 /// One flow.
-struct State {
+struct NatFlowState {
     /// When it is examined next, in ns.
     due_ns: u64,
     /// The outbound SAs that use it.
@@ -57,7 +57,7 @@ struct State {
 /// All flows that a worker keeps open, by the time of their next examination.
 #[derive(Default)]
 pub(crate) struct NatFlows {
-    flows: HashMap<NatFlow, State>,
+    flows: HashMap<NatFlow, NatFlowState>,
     due: BTreeSet<(u64, NatFlow)>,
     /// Flows added so far: each is first examined in another part of the interval.
     came: u32,
@@ -75,7 +75,7 @@ impl NatFlows {
         // Multiples of the golden ratio fill the interval evenly, whatever their number.
         let part = self.came.wrapping_mul(0x9e37_79b9);
         let due_ns = now_ns + ((u128::from(interval_ns) * u128::from(part)) >> 32) as u64;
-        self.flows.insert(flow, State { due_ns, sas: BTreeSet::from([sa]), first: sa });
+        self.flows.insert(flow, NatFlowState { due_ns, sas: BTreeSet::from([sa]), first: sa });
         self.due.insert((due_ns, flow));
     }
 

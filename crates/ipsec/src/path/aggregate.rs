@@ -9,7 +9,7 @@ use convoy_packet::{Frame, FramePool, Layout};
 use super::Tables;
 use super::classify::OutboundRun;
 use super::outbound::Outbound;
-use super::protect::Context;
+use super::protect::OutboundPass;
 use crate::drops::DropReason;
 use crate::esp::job::CryptoPacket;
 use crate::iptfs::{Aggregator, Packing};
@@ -67,7 +67,7 @@ impl Aggregating {
     }
 }
 
-impl Context<'_> {
+impl OutboundPass<'_> {
     /// Packs the next frames, which are the run's.
     #[inline(never)]
     pub(super) fn aggregate_run(

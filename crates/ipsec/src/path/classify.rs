@@ -10,7 +10,7 @@ use convoy_packet::protocol::IPV4;
 use convoy_packet::{Frame, Layout, Offload, PlainV4, prefetch};
 
 use super::inbound::Inbound;
-use super::kind::Kind;
+use super::kind::OutsideKind;
 use super::mss::{is_plain_syn, is_syn};
 use super::outbound::Outbound;
 use super::policies::{Decision, Verdict};
@@ -24,7 +24,7 @@ use crate::spd::flow_cache::{FlowPlace, V4Key};
 /// that only few packets need is found again for those.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutboundRun {
-    flow: Flow,
+    flow: LookupKey,
     place: FlowPlace,
     /// `None` also if they are no IP packets.
     pub(super) decision: Option<Decision>,
@@ -38,7 +38,7 @@ pub(super) struct OutboundRun {
 
 /// The lookup key of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Flow {
+enum LookupKey {
     /// It is no IP packet.
     None,
     V4(V4Key),
@@ -59,7 +59,7 @@ impl ClassifiedBurst {
         &self.runs
     }
 
-    fn push(&mut self, flow: Flow, place: FlowPlace, inner: Inner) {
+    fn push(&mut self, flow: LookupKey, place: FlowPlace, inner: Inner) {
         self.runs.push(OutboundRun {
             flow,
             place,
@@ -153,7 +153,7 @@ impl Outbound {
             let key = V4Key::new(plain.addresses, plain.protocol, plain.upper, frame.interface());
             match burst.runs.last_mut().filter(|_| (key, inner) == last) {
                 Some(run) => run.packets += 1,
-                None => burst.push(Flow::V4(key), self.flows.place_v4(&key), inner),
+                None => burst.push(LookupKey::V4(key), self.flows.place_v4(&key), inner),
             }
             last = (key, inner);
         }
@@ -163,16 +163,16 @@ impl Outbound {
     /// Finds the policy or SA of a packet of any kind.
     fn classify_any(&self, frame: &mut Frame, burst: &mut ClassifiedBurst) {
         let Ok(layout) = Layout::parse(frame) else {
-            return burst.push(Flow::None, FlowPlace::NONE, Inner::default());
+            return burst.push(LookupKey::None, FlowPlace::NONE, Inner::default());
         };
         frame.truncate(layout.total_len);
         let (inner, flow) = (Inner::of(&layout), FlowKey::of(frame, &layout).on(frame.interface()));
         let place = self.flows.place(&flow);
         if layout.is_v6 {
             burst.v6_flows.push(flow);
-            burst.push(Flow::V6(burst.v6_flows.len() as u32 - 1), place, inner);
+            burst.push(LookupKey::V6(burst.v6_flows.len() as u32 - 1), place, inner);
         } else {
-            burst.push(Flow::V4(V4Key::of(&flow)), place, inner);
+            burst.push(LookupKey::V4(V4Key::of(&flow)), place, inner);
         }
         if let Some(run) = burst.runs.last_mut() {
             run.is_syn = is_syn(frame, &layout);
@@ -184,9 +184,11 @@ impl Outbound {
         let decide = |flow: &FlowKey| tables.decide_outbound(flow);
         for run in &mut burst.runs {
             run.decision = match run.flow {
-                Flow::None => continue,
-                Flow::V4(key) => self.flows.get_or_decide_v4(&key, run.place, decide),
-                Flow::V6(at) => self.flows.get_or_decide(&burst.v6_flows[at as usize], run.place, decide),
+                LookupKey::None => continue,
+                LookupKey::V4(key) => self.flows.get_or_decide_v4(&key, run.place, decide),
+                LookupKey::V6(at) => {
+                    self.flows.get_or_decide(&burst.v6_flows[at as usize], run.place, decide)
+                }
             };
             self.flows.note_hits(run.packets - 1);
             if let Some(Decision { slot, verdict }) = run.decision {
@@ -249,8 +251,8 @@ impl Inbound {
 /// Parses a packet of any kind; `None` if it is not protected, or a fragment.
 fn classify_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
     let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
-    match Kind::of(frame, &layout, tables.config.natt_port) {
-        Kind::Protected { protocol, spi, at, end, in_udp } => {
+    match OutsideKind::of(frame, &layout, tables.config.natt_port) {
+        OutsideKind::Protected { protocol, spi, at, end, in_udp } => {
             tables.sad.prefetch_spi(spi, protocol);
             Some(Protected::new(frame, &layout, protocol, spi, at..end, in_udp))
         }

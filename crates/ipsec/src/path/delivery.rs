@@ -190,7 +190,9 @@ impl Inbound {
             self.note_source(tables, id, source);
         }
         match inner {
-            Some(inner) => deliver(tables, frame, &inner, Arrival { sa: index, tunnel, mode }, pool, out),
+            Some(inner) => {
+                deliver(tables, frame, &inner, InnerArrival { sa: index, tunnel, mode }, pool, out)
+            }
             None => {
                 let outer_class = context.inner.traffic_class;
                 let head = PayloadHead { id, sequence: context.sequence, outer_class };
@@ -250,7 +252,7 @@ fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
 
 /// How an inner packet arrived: by this SA, of this mode, of the tunnel with this number.
 #[derive(Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct InnerArrival {
     pub(super) sa: SaIndex,
     pub(super) tunnel: u32,
     pub(super) mode: Mode,
@@ -261,11 +263,11 @@ pub(super) fn deliver(
     tables: &mut Tables,
     mut frame: Frame,
     layout: &Layout,
-    arrival: Arrival,
+    arrival: InnerArrival,
     pool: &mut FramePool,
     out: &mut Vec<Frame>,
 ) {
-    let Arrival { sa, tunnel, mode } = arrival;
+    let InnerArrival { sa, tunnel, mode } = arrival;
     if let Err(reason) = admit(tables, &frame, layout, tunnel) {
         return tables.drop_frame(pool, frame, Some(sa), reason);
     }

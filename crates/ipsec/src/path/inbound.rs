@@ -11,7 +11,7 @@ use super::IpsecConfig;
 use super::classify::{InboundRun, Protected};
 use super::echo::Echoes;
 use super::held::Held;
-use super::kind::Kind;
+use super::kind::OutsideKind;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
 use super::unpack::Reassembling;
@@ -101,7 +101,7 @@ impl Inbound {
         self.expire_fragments(tables, now_ns, pool);
         let mut classified = std::mem::take(&mut self.classified);
         Self::look_up(tables, frames, &mut classified);
-        let mut context = Context { inbound: self, tables, pool, out };
+        let mut context = InboundPass { inbound: self, tables, pool, out };
         let mut frames = frames.drain(..);
         for run in &classified {
             context.run(&mut frames, run);
@@ -117,14 +117,14 @@ impl Inbound {
 }
 
 /// The context of one call of [`classify`](Inbound::classify).
-struct Context<'a> {
+struct InboundPass<'a> {
     inbound: &'a mut Inbound,
     tables: &'a mut Tables,
     pool: &'a mut FramePool,
     out: &'a mut InboundBurst,
 }
 
-impl Context<'_> {
+impl InboundPass<'_> {
     /// Handles the next frames, which are the run's. Nearly all are whole, and sent to exactly the
     /// SA's address.
     #[inline(always)]
@@ -182,8 +182,8 @@ impl Context<'_> {
                 _ => return self.drop_frame(frame, None, DropReason::MalformedOuter),
             }
         }
-        match Kind::of(&frame, &layout, self.tables.config.natt_port) {
-            Kind::Protected { protocol, spi, at, end, in_udp } => {
+        match OutsideKind::of(&frame, &layout, self.tables.config.natt_port) {
+            OutsideKind::Protected { protocol, spi, at, end, in_udp } => {
                 let packet = Protected::new(&frame, &layout, protocol, spi, at..end, in_udp);
                 match self.sa_of(&packet) {
                     Ok(id) => self.open(frame, &packet, id),
@@ -194,11 +194,11 @@ impl Context<'_> {
                     Err((index, reason)) => self.drop_frame(frame, index, reason),
                 }
             }
-            Kind::Ike if is_intact(&frame, &layout) => self.out.ike.push(frame),
-            Kind::Ike => self.drop_frame(frame, None, DropReason::MalformedOuter),
-            Kind::Keepalive => self.drop_frame(frame, None, DropReason::Keepalive),
-            Kind::Short => self.drop_frame(frame, None, DropReason::MalformedOuter),
-            Kind::Plain => match self.reported_sa(&frame, &layout) {
+            OutsideKind::Ike if is_intact(&frame, &layout) => self.out.ike.push(frame),
+            OutsideKind::Ike => self.drop_frame(frame, None, DropReason::MalformedOuter),
+            OutsideKind::Keepalive => self.drop_frame(frame, None, DropReason::Keepalive),
+            OutsideKind::Short => self.drop_frame(frame, None, DropReason::MalformedOuter),
+            OutsideKind::Plain => match self.reported_sa(&frame, &layout) {
                 Some(Reported::Others(owner)) => self.out.for_others.push((owner, frame)),
                 Some(Reported::Ours(report, id)) => {
                     let reason = self.apply_too_big(&report, id);
@@ -229,8 +229,8 @@ impl Context<'_> {
         layout: &Layout,
     ) -> Result<(InboundId, Protected), (Option<SaIndex>, DropReason)> {
         let is_ours = layout.fragment.is_none() && self.is_ours(layout.addresses(frame).1);
-        let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
-            (Kind::of(frame, layout, self.tables.config.natt_port), is_ours)
+        let (OutsideKind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
+            (OutsideKind::of(frame, layout, self.tables.config.natt_port), is_ours)
         else {
             return Err((None, DropReason::DecryptedElsewhere));
         };

@@ -12,7 +12,7 @@ const IKE_PORT: u16 = 500;
 
 /// The kind of an outside packet, by its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OutsideKind {
     /// ESP or AH; the header is at `at`, and the protected part ends at `end`.
     Protected {
         protocol: SaProtocol,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Short,
 }
 
-impl Kind {
+impl OutsideKind {
     /// The kind of a packet to one of our own addresses.
     #[inline]
     pub(super) fn of(packet: &[u8], layout: &Layout, natt_port: u16) -> Self {

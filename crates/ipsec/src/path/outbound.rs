@@ -6,7 +6,7 @@ use super::IpsecConfig;
 use super::aggregate::Aggregating;
 use super::classify::ClassifiedBurst;
 use super::policies::Decision;
-use super::protect::Context;
+use super::protect::OutboundPass;
 use super::tables::{Tables, WithoutSa};
 use crate::drops::DropReason;
 use crate::esp::job::CryptoPacket;
@@ -80,7 +80,7 @@ impl Outbound {
         let mut classified = std::mem::take(&mut self.classified);
         self.look_up(tables, frames, &mut classified);
         let Self { flows, aggregating, pieces, .. } = self;
-        let mut context = Context { tables, flows, aggregating, pieces, random, pool, out };
+        let mut context = OutboundPass { tables, flows, aggregating, pieces, random, pool, out };
         let mut frames = frames.drain(..);
         for run in classified.runs() {
             context.run(&mut frames, run);

@@ -27,7 +27,7 @@ use crate::sad::path_mtu::LEAST_V6;
 use crate::spd::flow_cache::FlowCache;
 
 /// The context of one call of [`classify`](super::Outbound::classify).
-pub(super) struct Context<'a> {
+pub(super) struct OutboundPass<'a> {
     pub(super) flows: &'a mut FlowCache<Decision>,
     pub(super) aggregating: &'a mut Aggregating,
     /// Fragments of a packet; empty between calls.
@@ -40,13 +40,13 @@ pub(super) struct Context<'a> {
 }
 
 /// What selected a packet: its policy, by its slot, the policy's tunnel, and the packet's flow.
-struct Selected {
+struct SelectedFlow {
     slot: u32,
     tunnel: u32,
     flow: FlowKey,
 }
 
-impl Context<'_> {
+impl OutboundPass<'_> {
     /// Handles the next frames, which are the run's. Nearly all are protected by ESP in tunnel
     /// mode, in one packet that fits the path and in the frame that they arrived in.
     #[inline(always)]
@@ -108,7 +108,7 @@ impl Context<'_> {
                 }
                 None => {
                     let flow = FlowKey::of(&frame, &layout);
-                    self.note_without_sa(frame, Selected { slot, tunnel, flow });
+                    self.note_without_sa(frame, SelectedFlow { slot, tunnel, flow });
                 }
             },
             (None, Verdict::Discard) => {
@@ -127,8 +127,8 @@ impl Context<'_> {
     }
 
     /// Handles a packet whose tunnel has no SA.
-    fn note_without_sa(&mut self, frame: Frame, selected: Selected) {
-        let Selected { slot, tunnel, flow } = selected;
+    fn note_without_sa(&mut self, frame: Frame, selected: SelectedFlow) {
+        let SelectedFlow { slot, tunnel, flow } = selected;
         if let Some(id) = self.tables.tunnels.parked(tunnel) {
             self.tables.note_use(slot, frame.len());
             return self.drop_frame(frame, Some(id.into()), DropReason::OutboundNoPeer);

@@ -9,7 +9,7 @@ use super::IpsecConfig;
 use super::frame_notes::{FrameNote, FrameNotes};
 use super::policies::{PolicyUse, Verdict};
 use crate::drops::{DropCounters, DropReason};
-use crate::esp::identification::{Flow, Identifications};
+use crate::esp::identification::{Identifications, OuterFlow};
 use crate::icmp::rate_limit::RateLimit;
 use crate::ip::flow::FlowKey;
 use crate::iptfs::{AggregationCounts, ReassemblyCounts};
@@ -121,7 +121,7 @@ impl Tables {
     /// An identification that no other packet with these ends and this protocol has for long.
     pub(super) fn next_v4_id(&mut self, header: &Ipv4<'_>) -> u16 {
         let outer = IpHeader::new(header.protocol(), header.source().into(), header.destination().into());
-        self.identifications.take_one(Flow(IpTemplate::new(&outer).address_sum()))
+        self.identifications.take_one(OuterFlow(IpTemplate::new(&outer).address_sum()))
     }
 
     /// This worker's number.

@@ -4,7 +4,7 @@
 use convoy_packet::aggfrag::HEADER_BYTES;
 use convoy_packet::{Frame, FramePool, Layout, PlainV4};
 
-use super::delivery::{Arrival, deliver};
+use super::delivery::{InnerArrival, deliver};
 use super::inbound::Inbound;
 use super::mss::is_plain_syn;
 use super::tables::Tables;
@@ -184,7 +184,7 @@ impl Inbound {
             }
             match Layout::parse(&frame) {
                 Ok(layout) => {
-                    let arrival = Arrival { sa: id.into(), tunnel, mode: Mode::Iptfs };
+                    let arrival = InnerArrival { sa: id.into(), tunnel, mode: Mode::Iptfs };
                     deliver(tables, frame, &layout, arrival, pool, out);
                 }
                 Err(_) => {

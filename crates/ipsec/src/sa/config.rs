@@ -65,7 +65,7 @@ pub struct SaEnds {
 
 /// Limits after which an SA expires; `None` is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct LifetimeLimits {
     /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those to which the algorithm is
     /// applied. For ESP payload, padding and trailer, for AH the whole packet; the same at both
     /// ends.
@@ -80,9 +80,9 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetime {
     /// Reported once.
-    pub soft: Limits,
+    pub soft: LifetimeLimits,
     /// Reported once; from then on packets are dropped.
-    pub hard: Limits,
+    pub hard: LifetimeLimits,
 }
 
 /// Settings of an SA in AGGFRAG mode. Names and defaults are those of Linux, which has no

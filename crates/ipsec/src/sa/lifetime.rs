@@ -1,8 +1,8 @@
 //! Lifetimes of SAs in bytes, packets and seconds, soft and hard (RFC 4301 section 4.4.2.1).
 
-use crate::sa::config::{Lifetime, Limits};
+use crate::sa::config::{Lifetime, LifetimeLimits};
 
-fn is_reached(limits: &Limits, bytes: u64, packets: u64, age_ns: u64) -> bool {
+fn is_reached(limits: &LifetimeLimits, bytes: u64, packets: u64, age_ns: u64) -> bool {
     let over = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
     over(limits.bytes, bytes) || over(limits.packets, packets) || over(limits.time_ns, age_ns)
 }
@@ -66,7 +66,7 @@ impl Usage {
     /// The used part of its hard limits at this age in ns, of the limit that is nearest: 1 at its
     /// end. `None` if it has none.
     pub fn hard_part(&self, age_ns: u64) -> Option<f64> {
-        let Limits { bytes, packets, time_ns } = self.limits.hard;
+        let LifetimeLimits { bytes, packets, time_ns } = self.limits.hard;
         let spent = [(bytes, self.bytes), (packets, self.packets), (time_ns, age_ns)];
         let parts = spent.into_iter().filter_map(|(limit, spent)| Some(spent as f64 / limit? as f64));
         parts.reduce(f64::max)
@@ -122,7 +122,7 @@ impl Usage {
     /// An expiry that was reached and not reported yet, if any.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
         let age_ns = self.age_ns(now_ns);
-        let reached = |limits: &Limits| is_reached(limits, self.bytes, self.packets, age_ns);
+        let reached = |limits: &LifetimeLimits| is_reached(limits, self.bytes, self.packets, age_ns);
         let now = if self.is_exhausted || reached(&self.limits.hard) {
             Expiry::Hard
         } else if self.is_near_exhaustion || reached(&self.limits.soft) {
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn soft_is_reported_once_then_hard_once_and_then_nothing_passes() {
-        let soft = Limits { packets: Some(2), ..Limits::default() };
-        let hard = Limits { bytes: Some(300), ..Limits::default() };
+        let soft = LifetimeLimits { packets: Some(2), ..LifetimeLimits::default() };
+        let hard = LifetimeLimits { bytes: Some(300), ..LifetimeLimits::default() };
         let mut life = Usage::new(Lifetime { soft, hard }, 0);
         life.set_spent(100, 1);
         assert_eq!(life.expiry(0), None);
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn the_next_limit_is_the_least_that_is_not_reached() {
-        let soft = Limits { packets: Some(2), bytes: Some(500), time_ns: Some(7) };
-        let hard = Limits { packets: Some(4), bytes: Some(300), time_ns: Some(9) };
+        let soft = LifetimeLimits { packets: Some(2), bytes: Some(500), time_ns: Some(7) };
+        let hard = LifetimeLimits { packets: Some(4), bytes: Some(300), time_ns: Some(9) };
         let mut life = Usage::new(Lifetime { soft, hard }, 100);
         assert_eq!(life.next_limits(), (300, 2, 109));
         life.set_spent(300, 2);
@@ -171,19 +171,19 @@ mod tests {
 
     #[test]
     fn the_used_part_is_that_of_the_nearest_hard_limit() {
-        let soft = Limits { packets: Some(2), ..Limits::default() };
-        let hard = Limits { packets: Some(10), bytes: Some(1_000), time_ns: Some(100) };
+        let soft = LifetimeLimits { packets: Some(2), ..LifetimeLimits::default() };
+        let hard = LifetimeLimits { packets: Some(10), bytes: Some(1_000), time_ns: Some(100) };
         let mut life = Usage::new(Lifetime { soft, hard }, 0);
         life.set_spent(100, 5);
         assert_eq!((life.hard_part(20), life.hard_part(75)), (Some(0.5), Some(0.75)));
-        let no_hard = Lifetime { soft, hard: Limits::default() };
+        let no_hard = Lifetime { soft, hard: LifetimeLimits::default() };
         assert_eq!(Usage::new(no_hard, 0).hard_part(1_000), None);
     }
 
     #[test]
     fn age_counts_from_installation() {
-        let hard = Limits { time_ns: Some(1_000), ..Limits::default() };
-        let mut life = Usage::new(Lifetime { soft: Limits::default(), hard }, 500);
+        let hard = LifetimeLimits { time_ns: Some(1_000), ..LifetimeLimits::default() };
+        let mut life = Usage::new(Lifetime { soft: LifetimeLimits::default(), hard }, 500);
         assert!(life.expiry(1_499).is_none() && !life.is_over(1_499));
         assert_eq!(life.expiry(1_500), Some(Expiry::Hard));
         assert!(life.is_over(1_500));

@@ -21,7 +21,7 @@ use crate::sa::id::{SaDirection, SaNumber, SaProtocol, TunnelId};
 
 /// The directory's record of an SA.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct DirectoryEntry {
     pub(crate) number: SaNumber,
     pub(crate) name: SaName,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub struct Directory {
     workers: u16,
-    sas: HashMap<SpiKey, Entry>,
+    sas: HashMap<SpiKey, DirectoryEntry>,
     /// Our outer addresses of inbound SAs, with the number of SAs of each.
     locals: HashMap<IpAddr, u32>,
 }
@@ -97,7 +97,7 @@ impl Directory {
     ///
     /// # Errors
     /// The name of the SA with the same SPI; nothing is added then.
-    pub(crate) fn enter(&self, entry: Entry) -> Result<(), SaName> {
+    pub(crate) fn enter(&self, entry: DirectoryEntry) -> Result<(), SaName> {
         // Several peers whose addresses are not known yet may have chosen the same SPI.
         if is_nowhere(&entry.name) {
             return Ok(());
@@ -113,8 +113,8 @@ impl Directory {
     }
 
     /// Deletes an SA's entry, unless the entry is another SA's by now.
-    pub(crate) fn delete(&self, entry: &Entry) {
-        let is_its = |_: &SpiKey, present: &Entry| present.number == entry.number;
+    pub(crate) fn delete(&self, entry: &DirectoryEntry) {
+        let is_its = |_: &SpiKey, present: &DirectoryEntry| present.number == entry.number;
         if let Ok(Some((_, gone))) = self.sas.pin().remove_if(&SpiKey::of(&entry.name), is_its) {
             self.discount_local(&gone.name);
         }
@@ -124,8 +124,8 @@ impl Directory {
     ///
     /// # Errors
     /// The name of the SA that has its SPI there; it keeps its old name then.
-    pub(crate) fn rename(&self, old: &Entry, name: SaName) -> Result<(), SaName> {
-        let entry = Entry { name, ..*old };
+    pub(crate) fn rename(&self, old: &DirectoryEntry, name: SaName) -> Result<(), SaName> {
+        let entry = DirectoryEntry { name, ..*old };
         if SpiKey::of(&old.name) != SpiKey::of(&name) {
             self.enter(entry)?;
             self.delete(old);
@@ -206,10 +206,10 @@ mod tests {
         [192, 0, 2, host].into()
     }
 
-    fn entry(owner: u16, spi: u32, direction: SaDirection) -> Entry {
+    fn entry(owner: u16, spi: u32, direction: SaDirection) -> DirectoryEntry {
         let name =
             SaName { spi, direction, protocol: SaProtocol::Esp, local: address(1), remote: address(2) };
-        Entry { number: SaNumber { owner, index: SaIndex(spi), generation: 1 }, name }
+        DirectoryEntry { number: SaNumber { owner, index: SaIndex(spi), generation: 1 }, name }
     }
 
     fn owner(directory: &Directory, asker: u16, spi: u32) -> Option<u16> {
@@ -232,22 +232,22 @@ mod tests {
         let inbound = entry(0, 0x1001, SaDirection::Inbound);
         directory.enter(inbound).expect("its SPI is free");
         let from_another = SaName { remote: address(9), ..inbound.name };
-        assert_eq!(directory.enter(Entry { name: from_another, ..inbound }), Err(inbound.name));
+        assert_eq!(directory.enter(DirectoryEntry { name: from_another, ..inbound }), Err(inbound.name));
         let outbound = entry(0, 0x1001, SaDirection::Outbound);
         directory.enter(outbound).expect("the other direction");
         assert_eq!(directory.enter(outbound), Err(outbound.name));
         directory
-            .enter(Entry { name: SaName { remote: address(9), ..outbound.name }, ..outbound })
+            .enter(DirectoryEntry { name: SaName { remote: address(9), ..outbound.name }, ..outbound })
             .expect("another peer");
         let ah = SaName { protocol: SaProtocol::Ah, ..inbound.name };
-        directory.enter(Entry { name: ah, ..inbound }).expect("another protocol");
+        directory.enter(DirectoryEntry { name: ah, ..inbound }).expect("another protocol");
     }
 
     #[test]
     fn what_comes_late_to_delete_an_sa_does_not_delete_its_successor() {
         let directory = Directory::new(2);
         let old = entry(0, 0x1001, SaDirection::Inbound);
-        let successor = Entry { number: SaNumber { owner: 1, ..old.number }, ..old };
+        let successor = DirectoryEntry { number: SaNumber { owner: 1, ..old.number }, ..old };
         directory.enter(old).expect("free");
         directory.delete(&old);
         directory.enter(successor).expect("free again");
@@ -260,8 +260,10 @@ mod tests {
     fn an_sa_that_moves_is_found_under_its_new_ends_alone() {
         let directory = Directory::new(2);
         let sa = entry(1, 0x1001, SaDirection::Outbound);
-        let rival =
-            Entry { name: SaName { remote: address(9), ..sa.name }, ..entry(0, 7, sa.name.direction) };
+        let rival = DirectoryEntry {
+            name: SaName { remote: address(9), ..sa.name },
+            ..entry(0, 7, sa.name.direction)
+        };
         let at = |peer| {
             let found = directory.outbound(0x1001, SaProtocol::Esp, address(peer));
             found.map(|number| number.owner)
@@ -286,7 +288,7 @@ mod tests {
         directory.rename(&other, SaName { local: address(7), ..other.name }).expect("its own SPI");
         assert!(!directory.has_local(address(1)) && directory.has_local(address(7)));
         let any = Ipv4Addr::UNSPECIFIED.into();
-        let moved = Entry { name: SaName { local: address(7), ..other.name }, ..other };
+        let moved = DirectoryEntry { name: SaName { local: address(7), ..other.name }, ..other };
         directory.rename(&moved, SaName { local: any, ..other.name }).expect("its own SPI");
         assert!(directory.has_local(address(200)) && !directory.has_local(Ipv6Addr::LOCALHOST.into()));
     }
@@ -327,7 +329,7 @@ mod tests {
         #[test]
         fn it_behaves_as_a_map(steps in proptest::collection::vec((0u8..3, 0u32..8, 0u16..3, 1u8..4), 0..100)) {
             let directory = Directory::new(4);
-            let mut map: BTreeMap<u32, Entry> = BTreeMap::new();
+            let mut map: BTreeMap<u32, DirectoryEntry> = BTreeMap::new();
             for (what, spi, of, host) in steps {
                 let mut sa = entry(of, spi, SaDirection::Inbound);
                 sa.name.local = address(host);

@@ -9,7 +9,7 @@ use convoy_packet::{Frame, Layout};
 use crate::drops::DropReason;
 use crate::esp::ah;
 use crate::esp::envelope::Envelope;
-use crate::esp::identification::{Flow, Series};
+use crate::esp::identification::{OuterFlow, Series};
 use crate::esp::job::{CryptoPacket, CryptoStatus, for_each_raw};
 use crate::esp::job_plan::Shape;
 use crate::esp::outer_header::Inner;
@@ -268,7 +268,7 @@ impl OutboundSa {
 
     /// The counter of its outer headers' identifications.
     #[inline(always)]
-    pub(crate) fn flow(&self) -> Flow {
+    pub(crate) fn flow(&self) -> OuterFlow {
         self.template.outer.flow()
     }
 

@@ -10,18 +10,18 @@ const NONE: u32 = u32::MAX;
 
 /// Four of them are a cache line.
 #[derive(Clone, Copy)]
-struct Entry {
+struct SpiEntry {
     key: u64,
     /// The SA's index among the inbound ones, or [`NONE`].
     sa: u32,
 }
 
-const EMPTY: Entry = Entry { key: 0, sa: NONE };
+const EMPTY: SpiEntry = SpiEntry { key: 0, sa: NONE };
 
 /// An open-addressing table; keys are SPI and protocol in 64 bits.
 pub(crate) struct SpiTable {
     /// A power of two of slots.
-    places: Vec<Entry>,
+    places: Vec<SpiEntry>,
     len: usize,
 }
 
@@ -55,7 +55,7 @@ impl SpiTable {
         if let Some(present) = self.get(key) {
             return Err(present);
         }
-        while !self.place(Entry { key, sa }) {
+        while !self.place(SpiEntry { key, sa }) {
             self.grow();
         }
         self.len += 1;
@@ -82,7 +82,7 @@ impl SpiTable {
         (0..PROBES).map(move |step| (start + step) & mask)
     }
 
-    fn place(&mut self, entry: Entry) -> bool {
+    fn place(&mut self, entry: SpiEntry) -> bool {
         // At most a quarter full: runs of eight used slots stay rare.
         let free = self.probe(entry.key).find(|place| self.places[*place].sa == NONE);
         match free {
@@ -95,7 +95,7 @@ impl SpiTable {
     }
 
     fn grow(&mut self) {
-        let entries: Vec<Entry> = self.places.iter().copied().filter(|entry| entry.sa != NONE).collect();
+        let entries: Vec<SpiEntry> = self.places.iter().copied().filter(|entry| entry.sa != NONE).collect();
         let mut size = self.places.len();
         loop {
             size *= 2;

@@ -6,20 +6,20 @@ use std::collections::VecDeque;
 use convoy_packet::prefetch;
 
 /// SAs by index. `H` is the hot state, which every packet reads or writes, `C` the cold one.
-pub(crate) struct Table<H, C> {
+pub(crate) struct SaTable<H, C> {
     hot: Vec<Option<H>>,
     cold: Vec<Option<C>>,
     /// Free indices, the longest free first.
     free: VecDeque<u32>,
 }
 
-impl<H, C> Default for Table<H, C> {
+impl<H, C> Default for SaTable<H, C> {
     fn default() -> Self {
         Self { hot: Vec::new(), cold: Vec::new(), free: VecDeque::new() }
     }
 }
 
-impl<H, C> Table<H, C> {
+impl<H, C> SaTable<H, C> {
     /// The index of the next insertion: the one that has been free the longest.
     pub(crate) fn next_place(&self) -> u32 {
         self.free.front().copied().unwrap_or(self.hot.len() as u32)

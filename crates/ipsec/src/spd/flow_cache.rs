@@ -14,7 +14,7 @@ use crate::ip::flow::{FlowKey, interface_bits, upper_v4};
 const WAYS: usize = 4;
 
 /// The part of a flow that is compared.
-trait Key: Copy + PartialEq {
+trait CacheKey: Copy + PartialEq {
     /// A hash to which all bits of the key contribute; `seed` is unknown outside.
     fn hash(&self, seed: u64) -> u64;
 }
@@ -60,14 +60,14 @@ const fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-impl Key for V4Key {
+impl CacheKey for V4Key {
     #[inline]
     fn hash(&self, seed: u64) -> u64 {
         fold(self.addresses ^ ODD[0] ^ seed, self.upper ^ ODD[1] ^ seed.rotate_left(32))
     }
 }
 
-impl Key for FlowKey {
+impl CacheKey for FlowKey {
     #[inline]
     fn hash(&self, seed: u64) -> u64 {
         let source = fold(self.source as u64 ^ ODD[0] ^ seed, (self.source >> 64) as u64 ^ ODD[1]);
@@ -78,7 +78,7 @@ impl Key for FlowKey {
 }
 
 #[derive(Clone, Copy)]
-struct Entry<K, D> {
+struct CachedFlow<K, D> {
     key: K,
     /// The generation of `decision`; 0 is never current.
     generation: u32,
@@ -87,15 +87,15 @@ struct Entry<K, D> {
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Set<K, D>([Entry<K, D>; WAYS]);
+struct CacheSet<K, D>([CachedFlow<K, D>; WAYS]);
 
 /// The flows of one family.
-struct Table<K, D>(Box<[Set<K, D>]>);
+struct FlowTable<K, D>(Box<[CacheSet<K, D>]>);
 
-impl<K: Key, D: Copy> Table<K, D> {
+impl<K: CacheKey, D: Copy> FlowTable<K, D> {
     fn new(flows: usize, none: K) -> Self {
-        let empty = Entry { key: none, generation: 0, decision: None };
-        Self(vec![Set([empty; WAYS]); flows.div_ceil(WAYS).next_power_of_two()].into_boxed_slice())
+        let empty = CachedFlow { key: none, generation: 0, decision: None };
+        Self(vec![CacheSet([empty; WAYS]); flows.div_ceil(WAYS).next_power_of_two()].into_boxed_slice())
     }
 
     /// The first set in which a key may stand.
@@ -130,9 +130,9 @@ impl<K: Key, D: Copy> Table<K, D> {
         self.0[at.set].0[at.way].decision
     }
 
-    fn keep(&mut self, place: FlowPlace, entry: Entry<K, D>, victim: &mut u8) -> EntryPlace {
+    fn keep(&mut self, place: FlowPlace, entry: CachedFlow<K, D>, victim: &mut u8) -> EntryPlace {
         let sets = [self.first(place), self.second(place)];
-        let is_stale = |present: &Entry<K, D>| present.generation != entry.generation;
+        let is_stale = |present: &CachedFlow<K, D>| present.generation != entry.generation;
         let stale = |set: usize| Some(EntryPlace { set, way: self.0[set].0.iter().position(is_stale)? });
         let at = sets.into_iter().find_map(stale).unwrap_or_else(|| {
             *victim = victim.wrapping_add(1);
@@ -156,8 +156,8 @@ struct EntryPlace {
 
 /// Decisions by flow; `None` is one too. All are forgotten at once by [`FlowCache::invalidate`].
 pub(crate) struct FlowCache<D> {
-    v4: Table<V4Key, D>,
-    v6: Table<FlowKey, D>,
+    v4: FlowTable<V4Key, D>,
+    v6: FlowTable<FlowKey, D>,
     generation: u32,
     /// The way to overwrite next if all of a set are current.
     victim: u8,
@@ -180,8 +180,8 @@ impl<D: Copy> FlowCache<D> {
     /// keeps outsiders from predicting which flows share a set.
     pub(crate) fn new(flows: usize, seed: u64) -> Self {
         Self {
-            v4: Table::new(flows, V4Key { addresses: 0, upper: 0 }),
-            v6: Table::new(flows, FlowKey { source: 0, destination: 0, upper: 0 }),
+            v4: FlowTable::new(flows, V4Key { addresses: 0, upper: 0 }),
+            v6: FlowTable::new(flows, FlowKey { source: 0, destination: 0, upper: 0 }),
             generation: 1,
             victim: 0,
             seed,
@@ -237,7 +237,7 @@ impl<D: Copy> FlowCache<D> {
         let at = found.unwrap_or_else(|| {
             let (decision, generation) = (decide(flow), self.generation);
             self.misses += 1;
-            self.v6.keep(place, Entry { key: *flow, generation, decision }, &mut self.victim)
+            self.v6.keep(place, CachedFlow { key: *flow, generation, decision }, &mut self.victim)
         });
         self.v6.decision(at)
     }
@@ -267,7 +267,7 @@ impl<D: Copy> FlowCache<D> {
     #[cold]
     fn keep_v4(&mut self, key: &V4Key, place: FlowPlace, decision: Option<D>) -> EntryPlace {
         self.misses += 1;
-        self.v4.keep(place, Entry { key: *key, generation: self.generation, decision }, &mut self.victim)
+        self.v4.keep(place, CachedFlow { key: *key, generation: self.generation, decision }, &mut self.victim)
     }
 
     /// Counts packets that reused the decision of the previous packet of their flow as hits.
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn two_places_for_ipv4_or_one_for_ipv6_are_a_cache_line() {
         type Decision = (u32, NonZeroU32);
-        assert_eq!(size_of::<Entry<V4Key, Decision>>(), 32);
-        assert_eq!(size_of::<Entry<FlowKey, Decision>>(), 64);
+        assert_eq!(size_of::<CachedFlow<V4Key, Decision>>(), 32);
+        assert_eq!(size_of::<CachedFlow<FlowKey, Decision>>(), 64);
     }
 
     #[test]

@@ -6,14 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 /// which tunnels share, is not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    links: HashMap<u16, Link>,
+    links: HashMap<u16, TunnelLink>,
     /// Interfaces that may have changed since the last call of
     /// [`take_changes`](Self::take_changes).
     touched: BTreeSet<u16>,
 }
 
 #[derive(Debug, Default)]
-struct Link {
+struct TunnelLink {
     tunnels: u32,
     is_reported_up: bool,
 }

@@ -40,7 +40,7 @@ const NONE: u32 = u32::MAX;
 /// them are a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Admission {
+struct FastAdmission {
     /// First and last.
     local: [u32; 2],
     remote: [u32; 2],
@@ -59,7 +59,7 @@ struct V4Ends {
     destination: u32,
 }
 
-impl Admission {
+impl FastAdmission {
     /// Admits nothing: no address is above the last and below the first.
     const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2], interface: 0 };
 
@@ -96,7 +96,7 @@ pub(crate) struct Tunnels {
     list: Vec<Tunnel>,
     /// The index of each tunnel's current SA, or [`NONE`]; separate, since every packet reads it.
     current: Vec<u32>,
-    admissions: Vec<Admission>,
+    admissions: Vec<FastAdmission>,
     numbers: HashMap<TunnelId, u32>,
     /// Whether a tunnel without an SA gets one once there are packets for it, so that it can send.
     negotiates: bool,
@@ -128,7 +128,7 @@ impl Tunnels {
                 own_sa_due_ns,
             });
             self.current.push(NONE);
-            self.admissions.push(Admission::NOTHING);
+            self.admissions.push(FastAdmission::NOTHING);
             self.list.len() as u32 - 1
         })
     }
@@ -305,8 +305,8 @@ impl Tunnels {
 
     fn set_admission(&mut self, number: u32) {
         let Tunnel { selectors, interface, .. } = &self.list[number as usize];
-        let simple = selectors.iter().find_map(Admission::of).unwrap_or(Admission::NOTHING);
-        self.admissions[number as usize] = Admission { interface: *interface, ..simple };
+        let simple = selectors.iter().find_map(FastAdmission::of).unwrap_or(FastAdmission::NOTHING);
+        self.admissions[number as usize] = FastAdmission { interface: *interface, ..simple };
     }
 
     /// Whether the fast check admits an inner packet to this tunnel; if not,
@@ -453,7 +453,7 @@ mod tests {
                 let mut packet = [0; 60];
                 IpHeader::new(flow.protocol(), flow.source(), flow.destination()).write(&mut packet);
                 let layout = Layout::parse(&packet).expect("a packet");
-                let is_simple = |selector: &Selector| Admission::of(selector).is_some();
+                let is_simple = |selector: &Selector| FastAdmission::of(selector).is_some();
                 let simple = selectors.iter().find(|selector| is_simple(selector));
                 let at_once = simple.is_some_and(|selector| selector.matches_inbound(&flow));
                 prop_assert_eq!(tunnels.admits_at_once(number, &packet, &layout), at_once);

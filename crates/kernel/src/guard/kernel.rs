@@ -66,13 +66,13 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct Guard {
     socket: Socket,
     table: CString,
-    kept: Option<Kept>,
+    kept: Option<GuardState>,
     /// What previous tables have dropped.
     before: GuardCounts,
 }
 
 /// The state in the kernel.
-struct Kept {
+struct GuardState {
     plan: GuardPlan,
     connected: Vec<Prefix>,
     rules: usize,
@@ -102,7 +102,7 @@ impl Guard {
         let changed = self.change(&message::replace(&self.table, &content));
         changed.map_err(self.refused("set"))?;
         let rules = content.chains.iter().map(|chain| chain.rules.len()).sum();
-        (self.kept, self.before) = (Some(Kept { plan, connected, rules }), before);
+        (self.kept, self.before) = (Some(GuardState { plan, connected, rules }), before);
         Ok(())
     }
 

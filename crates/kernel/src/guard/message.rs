@@ -11,7 +11,9 @@ use netlink_bindings::traits::{NetlinkRequest, Protocol, Pusher};
 
 use super::GuardCounts;
 use super::ranges::{Range, highest};
-use super::rules::{Chain, Expression, FROM_REMOTE, Meta, PRIORITY, Ruleset, Set, TO_REMOTE, Verdict};
+use super::rules::{
+    AddressSet, Expression, FROM_REMOTE, GuardChain, GuardVerdict, Meta, PRIORITY, Ruleset, TO_REMOTE,
+};
 
 /// The number of nftables among the subsystems of netfilter, as a batch names it.
 const NFTABLES: u16 = 10;
@@ -71,7 +73,7 @@ pub(super) fn remove(table: &CStr) -> Vec<u8> {
     })
 }
 
-fn add_set(batch: &mut Chained<'_>, table: &CStr, set: &Set, number: u32) {
+fn add_set(batch: &mut Chained<'_>, table: &CStr, set: &AddressSet, number: u32) {
     let name = text(&set.name);
     let (of_type, len) = if set.is_v6 { (IPV6_ADDRESS, 16) } else { (IPV4_ADDRESS, 4) };
     let request = batch.request().set_create().op_newset_do(&header());
@@ -109,7 +111,7 @@ fn key(number: u128, is_v6: bool) -> Vec<u8> {
     if is_v6 { number.to_be_bytes().to_vec() } else { (number as u32).to_be_bytes().to_vec() }
 }
 
-fn add_chain(batch: &mut Chained<'_>, table: &CStr, chain: &Chain) {
+fn add_chain(batch: &mut Chained<'_>, table: &CStr, chain: &GuardChain) {
     let name = text(chain.name);
     let request = batch.request().set_create().op_newchain_do(&header());
     let named = request.into_encoder().push_table(table).push_name(&name);
@@ -172,13 +174,13 @@ fn payload<P: Pusher>(element: PushExprAttrs<P>, base: PayloadBase, offset: u32,
     load.push_offset(offset).push_len(len).end_nested()
 }
 
-fn conclude<P: Pusher>(element: PushExprAttrs<P>, verdict: Verdict) -> PushDummy<P> {
+fn conclude<P: Pusher>(element: PushExprAttrs<P>, verdict: GuardVerdict) -> PushDummy<P> {
     let immediate = element.nested_data_immediate().push_dreg(Registers::RegVerdict as u32);
     let verdicts = immediate.nested_data().nested_verdict();
     let verdicts = match verdict {
-        Verdict::Accept => verdicts.push_code(VerdictCode::Accept as u32),
-        Verdict::Drop => verdicts.push_code(VerdictCode::Drop as u32),
-        Verdict::Jump(chain) => verdicts.push_code(VerdictCode::Jump as u32).push_chain(&text(chain)),
+        GuardVerdict::Accept => verdicts.push_code(VerdictCode::Accept as u32),
+        GuardVerdict::Drop => verdicts.push_code(VerdictCode::Drop as u32),
+        GuardVerdict::Jump(chain) => verdicts.push_code(VerdictCode::Jump as u32).push_chain(&text(chain)),
     };
     verdicts.end_nested().end_nested().end_nested()
 }

@@ -44,9 +44,9 @@ pub struct GuardPlan {
     /// UDP ports of IKE and of ESP in UDP.
     pub udp_ports: Vec<u16>,
     /// Traffic that passes unprotected although it belongs to these networks.
-    pub bypass: Vec<Flow>,
+    pub bypass: Vec<GuardedFlow>,
     /// This host's own traffic that tunnels in transport mode protect.
-    pub transport: Vec<Flow>,
+    pub transport: Vec<GuardedFlow>,
     /// The mark by which the kernel routes that into the inside interface.
     pub transport_mark: u32,
 }
@@ -63,7 +63,7 @@ pub struct InsideInterface {
 
 /// Traffic by its two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct GuardedFlow {
     /// This side.
     pub local: FlowSide,
     /// The other side.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::ranges::{Range, select};
-use super::{Flow, FlowSide, GuardPlan};
+use super::{FlowSide, GuardPlan, GuardedFlow};
 use crate::Prefix;
 
 /// Before other chains at the priority `raw`, whatever they accept.
@@ -24,13 +24,13 @@ const LOCAL_USE: [&str; 8] = [
 /// The content of the table.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ruleset {
-    pub(super) sets: Vec<Set>,
-    pub(super) chains: Vec<Chain>,
+    pub(super) sets: Vec<AddressSet>,
+    pub(super) chains: Vec<GuardChain>,
 }
 
 /// A set of addresses of one family.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Set {
+pub(super) struct AddressSet {
     pub(super) name: String,
     pub(super) is_v6: bool,
     pub(super) ranges: Vec<Range>,
@@ -38,7 +38,7 @@ pub(super) struct Set {
 
 /// A chain, and the hook at which the kernel enters it, if any.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(super) struct GuardChain {
     pub(super) name: &'static str,
     pub(super) hook: Option<u32>,
     /// Whether packets whose mark it changes are routed again.
@@ -66,7 +66,7 @@ pub(super) enum Expression {
     /// Gives the packet this mark.
     SetMark(u32),
     /// Ends the rule.
-    Verdict(Verdict),
+    Verdict(GuardVerdict),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) enum Meta {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum GuardVerdict {
     Accept,
     Drop,
     Jump(&'static str),
@@ -117,22 +117,22 @@ impl Entrance {
         }
     }
 
-    const fn direction(self) -> Direction {
+    const fn direction(self) -> ChainDirection {
         match self {
-            Self::Input | Self::Forward => Direction::Inbound,
-            Self::Postrouting => Direction::Outbound,
+            Self::Input | Self::Forward => ChainDirection::Inbound,
+            Self::Postrouting => ChainDirection::Outbound,
         }
     }
 }
 
 /// The direction of the packets that a chain drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+enum ChainDirection {
     Inbound,
     Outbound,
 }
 
-impl Direction {
+impl ChainDirection {
     /// The chain for packets of networks behind tunnels, which drops them with few exceptions.
     const fn chain(self) -> &'static str {
         match self {
@@ -178,45 +178,47 @@ pub(super) const TO_REMOTE: &str = "to_remote";
 
 /// The table for a plan. `connected` are the networks on the host's other interfaces.
 pub(super) fn ruleset(plan: &GuardPlan, connected: &[Prefix]) -> Ruleset {
-    let sets: Vec<Set> = [false, true].into_iter().flat_map(|is_v6| sets(plan, connected, is_v6)).collect();
+    let sets: Vec<AddressSet> =
+        [false, true].into_iter().flat_map(|is_v6| sets(plan, connected, is_v6)).collect();
     // Chains that are jumped to come first, so that they exist.
-    let mut chains: Vec<Chain> =
-        [Direction::Inbound, Direction::Outbound].map(|direction| of_remote(plan, direction)).into();
+    let mut chains: Vec<GuardChain> = [ChainDirection::Inbound, ChainDirection::Outbound]
+        .map(|direction| of_remote(plan, direction))
+        .into();
     for entrance in [Entrance::Input, Entrance::Forward, Entrance::Postrouting] {
         let rules = entry(plan, &sets, entrance);
-        chains.push(Chain { name: entrance.chain(), hook: Some(entrance.hook()), routes: false, rules });
+        chains.push(GuardChain { name: entrance.chain(), hook: Some(entrance.hook()), routes: false, rules });
     }
     chains.extend(to_transport(plan));
     Ruleset { sets, chains }
 }
 
-fn of_remote(plan: &GuardPlan, direction: Direction) -> Chain {
+fn of_remote(plan: &GuardPlan, direction: ChainDirection) -> GuardChain {
     let bypass = plan.bypass.iter().filter_map(|bypass| bypassing(bypass, direction));
-    let own = (direction == Direction::Outbound).then(|| marked(plan.mark));
-    let dropped = vec![Expression::Counter, Expression::Verdict(Verdict::Drop)];
+    let own = (direction == ChainDirection::Outbound).then(|| marked(plan.mark));
+    let dropped = vec![Expression::Counter, Expression::Verdict(GuardVerdict::Drop)];
     let rules = own.into_iter().chain(bypass).chain([dropped]).collect();
-    Chain { name: direction.chain(), hook: None, routes: false, rules }
+    GuardChain { name: direction.chain(), hook: None, routes: false, rules }
 }
 
 /// Routes what transport mode protects into the inside interface, if that is the tunnels' own.
-fn to_transport(plan: &GuardPlan) -> Option<Chain> {
+fn to_transport(plan: &GuardPlan) -> Option<GuardChain> {
     if plan.transport.is_empty() || !plan.inside.iter().any(|inside| inside.is_tunnels) {
         return None;
     }
     let mut rules = vec![marked(plan.mark)];
-    rules.extend(never_protected(&plan.udp_ports, Direction::Outbound));
+    rules.extend(never_protected(&plan.udp_ports, ChainDirection::Outbound));
     rules.extend(plan.transport.iter().filter_map(|flow| {
-        let steps = of_flow(flow, Direction::Outbound)?;
+        let steps = of_flow(flow, ChainDirection::Outbound)?;
         Some([steps, vec![Expression::SetMark(plan.transport_mark)]].concat())
     }));
-    Some(Chain { name: TO_TRANSPORT, hook: Some(LOCAL_OUT), routes: true, rules })
+    Some(GuardChain { name: TO_TRANSPORT, hook: Some(LOCAL_OUT), routes: true, rules })
 }
 
 /// What transport mode leaves alone, whatever it selects: IKE, which negotiates it, and neighbour
 /// discovery.
-fn never_protected(udp_ports: &[u16], direction: Direction) -> Vec<Vec<Expression>> {
-    let accept = || vec![Expression::Verdict(Verdict::Accept)];
-    let own_port = if direction == Direction::Outbound { 0 } else { 2 };
+fn never_protected(udp_ports: &[u16], direction: ChainDirection) -> Vec<Vec<Expression>> {
+    let accept = || vec![Expression::Verdict(GuardVerdict::Accept)];
+    let own_port = if direction == ChainDirection::Outbound { 0 } else { 2 };
     let ike = udp_ports.iter().map(|port| {
         let port = port.to_be_bytes().to_vec();
         let is_port = vec![Expression::Transport { offset: own_port, len: 2 }, Expression::Equal(port)];
@@ -233,7 +235,7 @@ fn never_protected(udp_ports: &[u16], direction: Direction) -> Vec<Vec<Expressio
 
 /// The sets that a family needs: the networks behind tunnels; and if one of these is a default
 /// route, the networks that it excludes, and those of this side that it protects.
-fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<Set> {
+fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<AddressSet> {
     let remote = || plan.remote.iter().copied();
     let is_remote = |prefix: &Prefix| plan.remote.contains(prefix);
     let local_use = LOCAL_USE.iter().map(|text| prefix(text));
@@ -250,7 +252,7 @@ fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<Set> {
         sets.push((name("here", is_v6), select(here.chain(outer), is_v6)));
     }
     let filled = sets.into_iter().filter(|(_, ranges)| !ranges.is_empty());
-    filled.map(|(name, ranges)| Set { name, is_v6, ranges }).collect()
+    filled.map(|(name, ranges)| AddressSet { name, is_v6, ranges }).collect()
 }
 
 fn name(what: &str, is_v6: bool) -> String {
@@ -265,9 +267,10 @@ fn prefix(text: &str) -> Prefix {
 
 /// The rules at a hook: the tunnels' own packets are accepted, and those of networks behind tunnels
 /// go to the other chain.
-fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expression>> {
+fn entry(plan: &GuardPlan, sets: &[AddressSet], entrance: Entrance) -> Vec<Vec<Expression>> {
     let direction = entrance.direction();
-    let accept = |name| [direction.interface_is(name), vec![Expression::Verdict(Verdict::Accept)]].concat();
+    let accept =
+        |name| [direction.interface_is(name), vec![Expression::Verdict(GuardVerdict::Accept)]].concat();
     let (tunnels, networks): (Vec<_>, Vec<_>) = plan.inside.iter().partition(|inside| inside.is_tunnels);
     let own = tunnels.iter().map(|inside| inside.name.as_str());
     let mut rules: Vec<Vec<Expression>> = std::iter::once("lo").chain(own).map(accept).collect();
@@ -275,7 +278,7 @@ fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expressi
         rules.extend(protected_packets(&plan.udp_ports));
     }
     let jump = |is_v6, steps: Vec<Expression>| {
-        [of_family(is_v6), steps, vec![Expression::Verdict(Verdict::Jump(direction.chain()))]].concat()
+        [of_family(is_v6), steps, vec![Expression::Verdict(GuardVerdict::Jump(direction.chain()))]].concat()
     };
     let look_up = |is_v6, is_remote, is, set: &str| {
         vec![direction.address(is_v6, is_remote), Expression::In { is, set: set.to_owned() }]
@@ -283,18 +286,18 @@ fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expressi
     if !plan.transport.is_empty() && entrance != Entrance::Forward {
         rules.extend(never_protected(&plan.udp_ports, direction));
         let flows = plan.transport.iter().filter_map(|flow| of_flow(flow, direction));
-        let jump = vec![Expression::Verdict(Verdict::Jump(direction.chain()))];
+        let jump = vec![Expression::Verdict(GuardVerdict::Jump(direction.chain()))];
         rules.extend(flows.map(|steps| [steps, jump.clone()].concat()));
     }
     for set in sets.iter().filter(|set| set.name == name("remote", set.is_v6)) {
         rules.push(jump(set.is_v6, look_up(set.is_v6, true, true, &set.name)));
     }
-    let defaults: Vec<&Set> = sets.iter().filter(|set| set.name == name("here", set.is_v6)).collect();
+    let defaults: Vec<&AddressSet> = sets.iter().filter(|set| set.name == name("here", set.is_v6)).collect();
     if !defaults.is_empty() {
         // Behind the inside port there may be more networks than are known here.
         rules.extend(networks.iter().map(|inside| accept(&inside.name)));
     }
-    for Set { name: here, is_v6, .. } in defaults {
+    for AddressSet { name: here, is_v6, .. } in defaults {
         let far = look_up(*is_v6, true, false, &name("near", *is_v6));
         rules.push(jump(*is_v6, [look_up(*is_v6, false, true, here), far].concat()));
     }
@@ -312,7 +315,7 @@ fn of_protocol(protocol: u8) -> [Expression; 2] {
 
 /// ESP, AH and IKE for this host: a peer that moved may have an address in any network.
 fn protected_packets(udp_ports: &[u16]) -> Vec<Vec<Expression>> {
-    let accept = || vec![Expression::Verdict(Verdict::Accept)];
+    let accept = || vec![Expression::Verdict(GuardVerdict::Accept)];
     let native = [libc::IPPROTO_ESP, libc::IPPROTO_AH].into_iter();
     let native = native.map(|protocol| [of_protocol(protocol as u8).to_vec(), accept()].concat());
     let in_udp = udp_ports.iter().map(|port| {
@@ -325,17 +328,20 @@ fn protected_packets(udp_ports: &[u16]) -> Vec<Vec<Expression>> {
 
 fn marked(mark: u32) -> Vec<Expression> {
     let value = mark.to_ne_bytes().to_vec();
-    vec![Expression::Meta(Meta::Mark), Expression::Equal(value), Expression::Verdict(Verdict::Accept)]
+    vec![Expression::Meta(Meta::Mark), Expression::Equal(value), Expression::Verdict(GuardVerdict::Accept)]
 }
 
 /// Accepts a bypass; `None` if no packet can match.
-fn bypassing(flow: &Flow, direction: Direction) -> Option<Vec<Expression>> {
-    let accept = vec![Expression::Verdict(Verdict::Accept)];
+fn bypassing(flow: &GuardedFlow, direction: ChainDirection) -> Option<Vec<Expression>> {
+    let accept = vec![Expression::Verdict(GuardVerdict::Accept)];
     Some([of_flow(flow, direction)?, accept].concat())
 }
 
 /// Continues with packets of a flow; `None` if no packet can match: two families, or two protocols.
-fn of_flow(Flow { local, remote }: &Flow, direction: Direction) -> Option<Vec<Expression>> {
+fn of_flow(
+    GuardedFlow { local, remote }: &GuardedFlow,
+    direction: ChainDirection,
+) -> Option<Vec<Expression>> {
     let is_v6 = local.first.is_ipv6();
     let protocol = local.protocol.or(remote.protocol);
     let is_one = [local, remote].iter().all(|side| side.protocol.is_none_or(|own| Some(own) == protocol));
@@ -349,7 +355,7 @@ fn of_flow(Flow { local, remote }: &Flow, direction: Direction) -> Option<Vec<Ex
     }
     rule.extend(protocol.into_iter().flat_map(of_protocol));
     for (side, is_remote) in [(local, false), (remote, true)] {
-        rule.extend(side_s_ports(side, protocol, (direction == Direction::Inbound) == is_remote));
+        rule.extend(side_s_ports(side, protocol, (direction == ChainDirection::Inbound) == is_remote));
     }
     Some(rule)
 }

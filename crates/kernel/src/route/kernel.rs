@@ -17,7 +17,7 @@ use socket2::{SockFilter, SockRef};
 use tokio::sync::mpsc;
 
 use super::message::{self, connected, destination, question};
-use super::plan::{Entry, PROTOCOL, RoutePlan, Routing, Rule, Target};
+use super::plan::{KernelRoute, PROTOCOL, RoutePlan, Routing, Rule, Target};
 use super::source::HostAddress;
 use super::{Removed, RouteError};
 use crate::prefix::Prefix;
@@ -159,8 +159,8 @@ impl RouteKeeper {
         let connected = if plan.may_contain_others() { self.connected(device).await? } else { Vec::new() };
         let (wanted, rules) = (plan.entries(device, &connected), plan.rules());
         let (have, have_rules) = (self.entries(plan.routing).await?, self.rules(plan.routing).await?);
-        let is_device = |entry: &&Entry| entry.target.is_device();
-        let missing = |entry: &&Entry| !have.contains(entry);
+        let is_device = |entry: &&KernelRoute| entry.target.is_device();
+        let missing = |entry: &&KernelRoute| !have.contains(entry);
         let missing_rules = || rules.iter().filter(|rule| !have_rules.contains(rule));
         let mut changes = 0;
         // Blackholes and exceptions first, so that no packet passes between two changes.
@@ -172,13 +172,14 @@ impl RouteKeeper {
             self.add_rule(rule).await?;
             changes += 1;
         }
-        let into: Vec<&Entry> = wanted.iter().filter(missing).filter(is_device).collect();
+        let into: Vec<&KernelRoute> = wanted.iter().filter(missing).filter(is_device).collect();
         if let (Some(index), false) = (device, into.is_empty()) {
             self.set_addresses(index, &plan.addresses).await?;
         }
         // Another source is no change that anything else has made.
-        let has_same_way = |all: &BTreeSet<Entry>, entry: &Entry| {
-            let [first, last] = [Target::Throw, Target::Blackhole].map(|target| Entry { target, ..*entry });
+        let has_same_way = |all: &BTreeSet<KernelRoute>, entry: &KernelRoute| {
+            let [first, last] =
+                [Target::Throw, Target::Blackhole].map(|target| KernelRoute { target, ..*entry });
             entry.target.is_device() && all.range(first..=last).any(|other| other.differs_by_source(entry))
         };
         for entry in into {
@@ -317,9 +318,9 @@ impl RouteKeeper {
         Ok(routes)
     }
 
-    async fn entries(&self, routing: Routing) -> Result<BTreeSet<Entry>, RouteError> {
+    async fn entries(&self, routing: Routing) -> Result<BTreeSet<KernelRoute>, RouteError> {
         let routes = self.all_routes(routing, RouteProtocol::Other(PROTOCOL)).await?;
-        Ok(routes.iter().filter_map(Entry::read).collect())
+        Ok(routes.iter().filter_map(KernelRoute::read).collect())
     }
 
     /// Whether no other program has routes in the tables.
@@ -340,13 +341,13 @@ impl RouteKeeper {
         Ok(rules.iter().filter_map(Rule::read).filter(|rule| routing.owns(rule)).collect())
     }
 
-    async fn add(&self, entry: &Entry) -> Result<(), RouteError> {
+    async fn add(&self, entry: &KernelRoute) -> Result<(), RouteError> {
         let added = self.handle.route().add(entry.message()).replace().execute().await;
         let Prefix { address, bits } = entry.prefix;
         added.map_err(|error| RouteError::refused(format!("set a route to {address}/{bits}"), &error))
     }
 
-    async fn remove(&self, entry: &Entry) -> Result<(), RouteError> {
+    async fn remove(&self, entry: &KernelRoute) -> Result<(), RouteError> {
         let removed = self.handle.route().del(entry.message()).execute().await;
         let Prefix { address, bits } = entry.prefix;
         done(removed, &[libc::ESRCH, libc::ENOENT, libc::ENODEV])

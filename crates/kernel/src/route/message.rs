@@ -12,7 +12,7 @@ use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMe
 use rtnetlink::packet_route::{AddressFamily, IpProtocol};
 use rtnetlink::{AddressMessageBuilder, LinkUnspec};
 
-use super::plan::{Entry, PROTOCOL, Rule, Service, Target, Traffic};
+use super::plan::{KernelRoute, PROTOCOL, Rule, RuleTraffic, Service, Target};
 use super::source::HostAddress;
 use crate::prefix::Prefix;
 
@@ -153,7 +153,7 @@ pub(super) fn table(message: &RouteMessage) -> u32 {
     long.unwrap_or(message.header.table.into())
 }
 
-impl Entry {
+impl KernelRoute {
     pub(super) fn message(&self) -> RouteMessage {
         let mut message = RouteMessage::default();
         let header = &mut message.header;
@@ -219,7 +219,7 @@ impl Rule {
             message.header.src_len = Prefix::host(from).bits;
             attributes.push(RuleAttribute::Source(from));
         }
-        if let Traffic::Answers(service) = self.traffic {
+        if let RuleTraffic::Answers(service) = self.traffic {
             attributes.extend(service.attributes());
         }
         if let Some(mark) = self.unmarked {
@@ -239,7 +239,7 @@ impl Rule {
             is_v6: message.header.family == AddressFamily::Inet6,
             priority: 0,
             from: None,
-            traffic: Traffic::All,
+            traffic: RuleTraffic::All,
             unmarked: None,
             marked: None,
             ignores_default: false,
@@ -252,7 +252,7 @@ impl Rule {
                 RuleAttribute::Priority(priority) => rule.priority = *priority,
                 RuleAttribute::Source(from) => rule.from = Some(*from),
                 RuleAttribute::IpProtocol(protocol) => {
-                    rule.traffic = Service::of(*protocol).map_or(Traffic::All, Traffic::Answers);
+                    rule.traffic = Service::of(*protocol).map_or(RuleTraffic::All, RuleTraffic::Answers);
                 }
                 RuleAttribute::FwMark(mark) if message.header.flags.contains(RuleFlags::Invert) => {
                     rule.unmarked = Some(*mark);
@@ -284,15 +284,15 @@ mod tests {
         let device = Target::Device { index: 7, source: Some([10, 1, 0, 1].into()) };
         for target in [Target::Throw, Target::Blackhole, device] {
             for prefix in [Prefix { address: v4, bits: 24 }, Prefix { address: [0; 4].into(), bits: 0 }] {
-                let entry = Entry { table: 4500, prefix, target };
-                assert_eq!(Entry::read(&entry.message()), Some(entry));
+                let entry = KernelRoute { table: 4500, prefix, target };
+                assert_eq!(KernelRoute::read(&entry.message()), Some(entry));
             }
         }
         let rule = Rule {
             is_v6: false,
             priority: 4500,
             from: Some(v4),
-            traffic: Traffic::Answers(Service::Udp),
+            traffic: RuleTraffic::Answers(Service::Udp),
             unmarked: Some(9),
             marked: None,
             ignores_default: true,

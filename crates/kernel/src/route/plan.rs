@@ -112,13 +112,13 @@ impl Target {
 
 /// A route as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct KernelRoute {
     pub(super) table: u32,
     pub(super) prefix: Prefix,
     pub(super) target: Target,
 }
 
-impl Entry {
+impl KernelRoute {
     /// Whether two routes lead into the same interface and have different sources.
     pub(super) fn differs_by_source(&self, other: &Self) -> bool {
         let Target::Device { index, source } = self.target else { return false };
@@ -129,7 +129,7 @@ impl Entry {
 
 /// The traffic that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Traffic {
+pub(super) enum RuleTraffic {
     All,
     /// Answers of this host's services.
     Answers(Service),
@@ -143,7 +143,7 @@ pub(super) enum Service {
     Echo,
 }
 
-impl Traffic {
+impl RuleTraffic {
     /// If our route is a blackhole, IPv6 first finds no route at all, then takes the host's outer
     /// address as the source and asks again: a rule for all packets from there would let the host's
     /// own traffic leave in clear.
@@ -161,7 +161,7 @@ pub(super) struct Rule {
     /// Only for packets with this source.
     pub(super) from: Option<IpAddr>,
     /// Only for this traffic.
-    pub(super) traffic: Traffic,
+    pub(super) traffic: RuleTraffic,
     /// Only for packets without this mark.
     pub(super) unmarked: Option<u32>,
     /// Only for packets with this mark.
@@ -189,14 +189,14 @@ impl RoutePlan {
     /// The routes: to the interface if it is up and has this index, and behind each of them a
     /// blackhole, as for each blocked network. `connected` are the networks on the host's other
     /// interfaces.
-    pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<Entry> {
+    pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<KernelRoute> {
         let mut entries = BTreeSet::new();
         let behind: HashSet<Prefix> = self.routes.iter().map(|route| route.prefix).collect();
         let own = self.here.iter().chain(connected).copied();
         let stays: BTreeSet<Prefix> = own.filter(|own| !behind.contains(own)).collect();
         let peers: BTreeSet<Prefix> = self.peers.iter().copied().map(Prefix::host).collect();
         if let Some(index) = device {
-            entries.extend(self.routes.iter().map(|Route { prefix, source, .. }| Entry {
+            entries.extend(self.routes.iter().map(|Route { prefix, source, .. }| KernelRoute {
                 table: self.table(*prefix),
                 prefix: *prefix,
                 target: Target::Device { index, source: *source },
@@ -209,15 +209,15 @@ impl RoutePlan {
                 let device = device.map(|index| Target::Device { index, source: None });
                 let is_routed = behind.contains(&prefix);
                 let targets = device.filter(|_| !is_routed).into_iter().chain([Target::Blackhole]);
-                entries.extend(targets.map(|target| Entry { table, prefix, target }));
+                entries.extend(targets.map(|target| KernelRoute { table, prefix, target }));
             }
         }
         for prefix in self.prefixes() {
             let table = self.table(prefix);
-            entries.insert(Entry { table, prefix, target: Target::Blackhole });
+            entries.insert(KernelRoute { table, prefix, target: Target::Blackhole });
             let stays = prefix.those_within(&stays).filter(|own| own.bits > prefix.bits);
             let thrown = stays.chain(prefix.those_within(&peers));
-            entries.extend(thrown.map(|prefix| Entry { table, prefix, target: Target::Throw }));
+            entries.extend(thrown.map(|prefix| KernelRoute { table, prefix, target: Target::Throw }));
         }
         entries
     }
@@ -237,7 +237,7 @@ impl RoutePlan {
                 is_v6,
                 priority: priority.saturating_add(at),
                 from: None,
-                traffic: Traffic::All,
+                traffic: RuleTraffic::All,
                 unmarked: None,
                 marked: None,
                 ignores_default: false,
@@ -254,7 +254,7 @@ impl RoutePlan {
                 let outer = self.outer.iter().copied().filter(|address| address.is_ipv6() == is_v6);
                 rules.extend(outer.flat_map(|address| {
                     let from = rule(2, MAIN);
-                    let traffic = Traffic::from_outer(is_v6).into_iter();
+                    let traffic = RuleTraffic::from_outer(is_v6).into_iter();
                     traffic.map(move |traffic| Rule { from: Some(address), traffic, ..from })
                 }));
                 rules.push(Rule { unmarked: Some(mark), ..rule(3, defaults) });
@@ -302,7 +302,7 @@ mod tests {
             Target::Device { .. } => "device",
             Target::Blackhole => "blackhole",
         };
-        let text = |entry: &Entry| {
+        let text = |entry: &KernelRoute| {
             format!("{} {}/{} {}", entry.table, entry.prefix.address, entry.prefix.bits, word(entry.target))
         };
         entries.iter().map(text).collect()

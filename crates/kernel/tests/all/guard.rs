@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use convoy_kernel::guard::{Flow, FlowSide, Guard, InsideInterface};
+use convoy_kernel::guard::{FlowSide, Guard, GuardedFlow, InsideInterface};
 use convoy_kernel::{GuardCounts, GuardPlan, Prefix};
 
 use convoy_kernel::testing::Namespace;
@@ -29,7 +29,10 @@ fn plan(remote: &[&str]) -> GuardPlan {
         udp_ports: vec![500, 4500],
         transport: Vec::new(),
         transport_mark: 0,
-        bypass: vec![Flow { local: side("10.1.0.9/32", Some((22, 22))), remote: side("10.2.0.9/32", None) }],
+        bypass: vec![GuardedFlow {
+            local: side("10.1.0.9/32", Some((22, 22))),
+            remote: side("10.2.0.9/32", None),
+        }],
     }
 }
 

@@ -8,9 +8,9 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Socket, Type};
 
 use crate::PortError;
-use crate::contract::{Fresh, Reopen, Reserve, lock};
+use crate::contract::{Fresh, Reopen, SocketReserve, lock};
 use crate::link::{Hook, LinkConfig, Networks, program};
-use crate::sys::{self, Program, ProgramKind};
+use crate::sys::{self, ProgramKind, VerifiedProgram};
 
 /// Requested size of the socket buffers, in bytes, each way.
 const SOCKET_BUFFER: usize = 8 << 20;
@@ -19,18 +19,18 @@ const SOCKET_BUFFER: usize = 8 << 20;
 const RESERVE: usize = 16;
 
 /// The port's programs, and its place at the interface.
-pub(super) struct AtInterface {
+pub(super) struct AfPacketInterface {
     pub(super) config: LinkConfig,
     pub(super) networks: Networks,
-    ingress: Program,
-    filter: Program,
+    ingress: VerifiedProgram,
+    filter: VerifiedProgram,
     /// The number of the interface, and what keeps the program at its ingress.
     place: Mutex<Option<(u32, OwnedFd)>>,
-    reserve: Reserve,
+    reserve: SocketReserve,
     pub(super) fresh: Fresh<Socket>,
 }
 
-impl AtInterface {
+impl AfPacketInterface {
     /// Loads the programs, and opens sockets. It needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl AtInterface {
     pub(super) fn load(config: &LinkConfig) -> Result<Self, PortError> {
         let networks = Networks::of(&config.takes)
             .map_err(|error| config.failed("make a map of networks for", error))?;
-        let load = |kind, hook| Program::load(kind, &program(&config.takes, &networks, hook));
+        let load = |kind, hook| VerifiedProgram::load(kind, &program(&config.takes, &networks, hook));
         let ingress = load(ProgramKind::Ingress, Hook::Ingress).map_err(|error| {
             config.failed("load a program (run as root, or with CAP_BPF and CAP_NET_ADMIN) for", error)
         })?;
@@ -46,7 +46,7 @@ impl AtInterface {
             config.failed("load a socket filter (run as root, or with CAP_BPF) for", error)
         })?;
         let set = || (0..config.queues).map(|_| open_socket()).collect();
-        let reserve = Reserve::new(1 + RESERVE, set).map_err(|error| {
+        let reserve = SocketReserve::new(1 + RESERVE, set).map_err(|error| {
             config.failed("open a packet socket (run as root, or with CAP_NET_RAW) for", error)
         })?;
         let (place, fresh) = (Mutex::default(), Fresh::new(config.queues));
@@ -83,13 +83,13 @@ impl AtInterface {
     }
 }
 
-impl std::fmt::Debug for AtInterface {
+impl std::fmt::Debug for AfPacketInterface {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AtInterface").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
-impl Reopen for AtInterface {
+impl Reopen for AfPacketInterface {
     fn interface(&self) -> &str {
         &self.config.interface
     }

@@ -32,9 +32,9 @@ use crate::link::Link;
 use crate::super_packet::Joins;
 use crate::sys::{OFFLOAD_HEADER_BYTES, take_lost};
 use crate::{Port, PortCounters, PortDescription, PortError, Unsent};
-use interface::AtInterface;
-use receive::Receiver;
-use send::Sending;
+use interface::AfPacketInterface;
+use receive::AfPacketReceiver;
+use send::BurstSender;
 pub use settings::AfPacketSettings;
 
 /// Bytes before each packet at a socket: the offload header and the Ethernet header.
@@ -45,18 +45,24 @@ pub(crate) struct AfPacket {
     link: Link,
     /// `None` while the interface is missing.
     socket: Option<Socket>,
-    receiver: Receiver,
-    sending: Sending,
+    receiver: AfPacketReceiver,
+    sending: BurstSender,
     /// Frames lost for lack of room at the socket, which reports each once.
     lost: Cell<u64>,
-    at: Arc<AtInterface>,
+    at: Arc<AfPacketInterface>,
     queue: usize,
 }
 
 impl AfPacket {
-    fn new(link: Link, socket: Option<Socket>, joins: Joins, at: Arc<AtInterface>, queue: usize) -> Self {
-        let sending = Sending::new(joins);
-        Self { link, socket, receiver: Receiver::new(), sending, lost: Cell::new(0), at, queue }
+    fn new(
+        link: Link,
+        socket: Option<Socket>,
+        joins: Joins,
+        at: Arc<AfPacketInterface>,
+        queue: usize,
+    ) -> Self {
+        let sending = BurstSender::new(joins);
+        Self { link, socket, receiver: AfPacketReceiver::new(), sending, lost: Cell::new(0), at, queue }
     }
 
     fn lost(&self) -> u64 {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::AfPacket;
-use super::interface::AtInterface;
+use super::interface::AfPacketInterface;
 use crate::PortError;
 use crate::contract::Reopening;
 use crate::link::{Link, LinkConfig, LinkTakes};
@@ -21,7 +21,7 @@ impl AfPacket {
         let number = config.interface_number()?;
         let links: Vec<Link> =
             (0..config.queues).map(|queue| Link::open(config, number, queue)).collect::<Result<_, _>>()?;
-        let at = Arc::new(AtInterface::load(config)?);
+        let at = Arc::new(AfPacketInterface::load(config)?);
         let sockets = match number {
             Some(number) => at.use_interface(number)?.into_iter().map(Some).collect(),
             None => (0..config.queues).map(|_| None).collect::<Vec<_>>(),

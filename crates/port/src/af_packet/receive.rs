@@ -8,8 +8,8 @@ use convoy_packet::{Frame, FramePool, ethernet};
 
 use super::BEFORE_PACKET;
 use crate::link::{Link, packet_len};
-use crate::super_packet::{Cut, HEADER_BYTES, Next, OffloadHeader};
-use crate::sys::Incoming;
+use crate::super_packet::{Cut, HEADER_BYTES, NextSegment, OffloadHeader};
+use crate::sys::MessageRoom;
 
 /// Messages received at once.
 const MESSAGES: usize = 32;
@@ -19,8 +19,8 @@ const MESSAGE_BYTES: usize = BEFORE_PACKET + 65_535;
 pub(super) const LINK_BYTES: u16 = ethernet::HEADER_BYTES as u16;
 
 /// Received and not handed out yet.
-pub(super) struct Receiver {
-    incoming: Incoming,
+pub(super) struct AfPacketReceiver {
+    incoming: MessageRoom,
     /// Messages from `next` to `count` wait; the previous one is being cut.
     next: usize,
     count: usize,
@@ -29,9 +29,9 @@ pub(super) struct Receiver {
     len: usize,
 }
 
-impl Receiver {
+impl AfPacketReceiver {
     pub(super) fn new() -> Self {
-        let incoming = Incoming::new(MESSAGES, MESSAGE_BYTES);
+        let incoming = MessageRoom::new(MESSAGES, MESSAGE_BYTES);
         Self { incoming, next: 0, count: 0, cut: Cut::default(), len: 0 }
     }
 
@@ -74,12 +74,12 @@ impl Receiver {
                     return false;
                 };
                 match self.cut.next(&message.bytes[BEFORE_PACKET..self.len], pool) {
-                    Next::Frame(frame) => {
+                    NextSegment::Frame(frame) => {
                         link.counters.count_received(frame.len());
                         burst.push(frame);
                     }
-                    Next::TooLong => link.counters.receive_dropped += 1,
-                    Next::NoFrame => return false,
+                    NextSegment::TooLong => link.counters.receive_dropped += 1,
+                    NextSegment::NoFrame => return false,
                 }
             }
             if self.next >= self.count {
@@ -133,7 +133,7 @@ mod tests {
             let mut bytes = message(&OffloadHeader { checksum, ..OffloadHeader::default() }, 13);
             let (mut cut, len) = begin(&mut bytes).expect("whole");
             let mut pool = FramePool::new(1, 0);
-            let Next::Frame(frame) = cut.next(&bytes[BEFORE_PACKET..len], &mut pool) else {
+            let NextSegment::Frame(frame) = cut.next(&bytes[BEFORE_PACKET..len], &mut pool) else {
                 panic!("there is a frame");
             };
             assert_eq!(frame.len(), 33);

@@ -16,12 +16,12 @@ use crate::sys::Sender;
 const BURST: usize = 64;
 
 /// The bytes before a message's payloads.
-struct Head {
+struct MessageHead {
     bytes: [u8; BEFORE_PACKET + HEADERS_BYTES],
     len: usize,
 }
 
-impl Head {
+impl MessageHead {
     fn new(offload: OffloadHeader, link: &Link, to: MacAddress, packet: &[u8], headers: &[u8]) -> Self {
         let mut bytes = [0; BEFORE_PACKET + HEADERS_BYTES];
         let offload = offload.before_link(LINK_BYTES).write();
@@ -45,18 +45,18 @@ impl Head {
 }
 
 /// Sends bursts. Keeps its buffers between calls.
-pub(super) struct Sending {
+pub(super) struct BurstSender {
     joins: Joins,
     sender: Sender,
     coalescer: Coalescer,
     /// For each frame that leaves by the interface.
     next_hops: Vec<MacAddress>,
     /// For each group of such frames.
-    heads: Vec<Head>,
+    heads: Vec<MessageHead>,
     is_done: Vec<bool>,
 }
 
-impl Sending {
+impl BurstSender {
     pub(super) fn new(joins: Joins) -> Self {
         Self {
             joins,
@@ -89,7 +89,7 @@ impl Sending {
         self.heads.extend(self.coalescer.groups().iter().map(|group| {
             let (offload, headers, len) = group.headers(frames);
             let first = group.first();
-            Head::new(offload, link, self.next_hops[first], &frames[first], &headers[..len])
+            MessageHead::new(offload, link, self.next_hops[first], &frames[first], &headers[..len])
         }));
         let done = self.send_groups(link, socket, frames)?;
         self.is_done.clear();
@@ -165,7 +165,7 @@ impl Sending {
 
 fn send_alone(sender: &mut Sender, link: &mut Link, socket: BorrowedFd<'_>, to: MacAddress, packet: &[u8]) {
     link.counters.system_calls += 1;
-    let head = Head::alone(link, to, packet);
+    let head = MessageHead::alone(link, to, packet);
     match sender.send_parts(socket, [head.bytes(), packet].map(|part| (0, part)).into_iter()) {
         Ok(_) => link.counters.count_sent(packet.len()),
         Err(error) => link.count_refused(packet, &error),

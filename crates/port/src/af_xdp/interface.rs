@@ -8,28 +8,28 @@ use convoy_kernel::queries::Queries;
 
 use super::queues::{fits, further_queues, other_queues};
 use crate::PortError;
-use crate::contract::{Fresh, Reopen, Reserve, lock};
+use crate::contract::{Fresh, Reopen, SocketReserve, lock};
 use crate::link::{Hook, LinkConfig, Networks, Station, program};
-use crate::sys::{Map, MapKind, Program, ProgramKind, XdpMode, XdpSocket};
+use crate::sys::{Map, MapKind, ProgramKind, VerifiedProgram, XdpMode, XdpSocket};
 
 /// How often the interface may come back before the gateway has to start again: a socket cannot be
 /// bound again, and each set of them takes 0.2 % of the packet memory's size in the kernel.
 const RESERVE: usize = 4;
 
 /// The port's program, and its place at the interface.
-pub(super) struct AtInterface {
+pub(super) struct AfXdpInterface {
     pub(super) config: LinkConfig,
     pub(super) networks: Networks,
-    program: Program,
+    program: VerifiedProgram,
     sockets: Map,
     station: Station,
     /// The number of the interface, and what keeps the program there.
     place: Mutex<Option<(u32, OwnedFd)>>,
-    reserve: Reserve,
+    reserve: SocketReserve,
     pub(super) fresh: Fresh<XdpSocket>,
 }
 
-impl AtInterface {
+impl AfXdpInterface {
     /// Loads the program, and opens sockets. It needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and
     /// CAP_IPC_LOCK.
     ///
@@ -41,10 +41,10 @@ impl AtInterface {
         let sockets = Map::new(MapKind::Sockets, 4, config.queues).map_err(failed("make a map for"))?;
         let station = Station::new().map_err(failed("make a map for"))?;
         let hook = Hook::Xdp { sockets: sockets.number(), station: station.numbers() };
-        let program = Program::load(ProgramKind::Xdp, &program(&config.takes, &networks, hook))
+        let program = VerifiedProgram::load(ProgramKind::Xdp, &program(&config.takes, &networks, hook))
             .map_err(failed("load an XDP program (run as root, or with CAP_BPF and CAP_NET_ADMIN) for"))?;
         let set = || (0..config.queues).map(|queue| XdpSocket::prepare(queue == 0)).collect();
-        let reserve = Reserve::new(1 + RESERVE, set).map_err(failed("open an AF_XDP socket for"))?;
+        let reserve = SocketReserve::new(1 + RESERVE, set).map_err(failed("open an AF_XDP socket for"))?;
         let (config, place, fresh) = (config.clone(), Mutex::default(), Fresh::new(config.queues));
         Ok(Self { config, networks, program, sockets, station, place, reserve, fresh })
     }
@@ -89,13 +89,13 @@ impl AtInterface {
     }
 }
 
-impl std::fmt::Debug for AtInterface {
+impl std::fmt::Debug for AfXdpInterface {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AtInterface").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
-impl Reopen for AtInterface {
+impl Reopen for AfXdpInterface {
     fn interface(&self) -> &str {
         &self.config.interface
     }

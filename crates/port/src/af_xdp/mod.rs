@@ -23,7 +23,7 @@ use convoy_packet::{CHUNK_BYTES, Frame, FramePool, ethernet};
 use crate::link::{Link, TAG_BYTES, is_tag, packet_len};
 use crate::sys::{XdpSocket, XdpStatistics};
 use crate::{Port, PortCounters, PortDescription, PortError, Unsent};
-use interface::AtInterface;
+use interface::AfXdpInterface;
 pub use settings::AfXdpSettings;
 
 /// One queue of an `af_xdp` port.
@@ -34,12 +34,12 @@ pub(crate) struct AfXdp {
     received: Vec<Frame>,
     /// What earlier sockets have lost.
     lost: XdpStatistics,
-    at: Arc<AtInterface>,
+    at: Arc<AfXdpInterface>,
     queue: usize,
 }
 
 impl AfXdp {
-    fn new(link: Link, socket: Option<XdpSocket>, at: Arc<AtInterface>, queue: usize) -> Self {
+    fn new(link: Link, socket: Option<XdpSocket>, at: Arc<AfXdpInterface>, queue: usize) -> Self {
         let (received, lost) = (Vec::with_capacity(64), XdpStatistics::default());
         Self { link, socket, received, lost, at, queue }
     }

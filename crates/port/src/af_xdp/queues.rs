@@ -1,6 +1,6 @@
 //! How many receive queues an interface has, and how many an `af_xdp` port needs.
 
-use convoy_kernel::queries::Interface;
+use convoy_kernel::queries::HostInterface;
 use convoy_packet::{MacAddress, ethernet};
 
 use crate::PortError;
@@ -16,9 +16,9 @@ const MOST_FURTHER: u32 = 64;
 ///
 /// # Errors
 /// It does not.
-pub(super) fn fits(config: &LinkConfig, at: Interface) -> Result<bool, PortError> {
+pub(super) fn fits(config: &LinkConfig, at: HostInterface) -> Result<bool, PortError> {
     let LinkConfig { name, interface, queues, .. } = config;
-    let Interface { mtu, mac, .. } = at;
+    let HostInterface { mtu, mac, .. } = at;
     if mtu > LONGEST_PACKET {
         let reason = format!(
             "{interface} has an MTU of {mtu} bytes, and an af_xdp port carries packets of up to {LONGEST_PACKET}; \

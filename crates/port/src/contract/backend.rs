@@ -17,7 +17,7 @@ use super::reopening::Reopening;
 #[derive(Clone, Copy, Debug)]
 pub struct PortTraits {
     /// Its side unless `side` says otherwise.
-    pub side: Side,
+    pub side: PortSide,
     /// Whether it carries ESP in UDP (RFC 3948) outside.
     pub carries_udp: bool,
     /// Whether it carries ESP and AH as IP protocols of their own outside.
@@ -25,7 +25,7 @@ pub struct PortTraits {
     /// Whether it carries IKE for charon.
     pub carries_ike: bool,
     /// How many queues it can have.
-    pub queues: Queues,
+    pub queues: QueueCount,
     /// Whether it receives ICMP about paths, through raw sockets of the kernel: of two ports with
     /// one address, only one may.
     pub hears_reports: bool,
@@ -49,7 +49,7 @@ pub struct PortTraits {
 
 /// On which side of a gateway a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum PortSide {
     /// Plaintext.
     Inside,
     /// Protected.
@@ -60,7 +60,7 @@ pub enum Side {
 
 /// How many queues a port can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queues {
+pub enum QueueCount {
     /// One for each worker.
     EachWorker,
     /// One, so that there is one worker.
@@ -68,7 +68,7 @@ pub enum Queues {
 }
 
 /// A `[[port]]` of the file while the settings of its kind are checked.
-pub struct Entry<'a> {
+pub struct CheckedPort<'a> {
     /// The table's position.
     pub at: &'a At,
     /// The position of its kind's word.
@@ -79,7 +79,7 @@ pub struct Entry<'a> {
     pub addresses: &'a [(&'a Text, IpNet)],
 }
 
-impl Entry<'_> {
+impl CheckedPort<'_> {
     /// Reports an error about the port, at its kind.
     pub fn add(&self, c: &mut Checker<'_>, what: &str) {
         c.add(&self.kind, "port.kind", what);
@@ -117,7 +117,7 @@ impl Entry<'_> {
 
 /// The gateway's settings for a port.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct PortContext {
     /// Workers, each with a queue of its own if the port supports several.
     pub workers: usize,
     /// Whether each worker sends some of its packets from a UDP port of its own.
@@ -144,7 +144,7 @@ pub struct Opened {
     /// Its queues.
     pub queues: Vec<Box<dyn Port>>,
     /// Its device, if that is also an engine.
-    pub device: Option<Device>,
+    pub device: Option<PortDevice>,
     /// What the operator should know of it.
     pub note: Option<String>,
     /// How it goes on when its interface has vanished and is back, if it has one.
@@ -161,7 +161,7 @@ impl Opened {
 
 /// A port's device that is also an engine; only the program that has the kind of port knows its
 /// type, and makes the engine.
-pub type Device = Box<dyn Any + Send>;
+pub type PortDevice = Box<dyn Any + Send>;
 
 /// The settings of one kind of port, through which the rest of convoy knows the kind.
 pub trait Backend: Clone + PartialEq + Debug + Send + Sync + 'static {
@@ -175,13 +175,13 @@ pub trait Backend: Clone + PartialEq + Debug + Send + Sync + 'static {
     const TRAITS: PortTraits;
 
     /// Checks the configuration.
-    fn check(keys: &Self::Keys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self;
+    fn check(keys: &Self::Keys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self;
 
     /// Opens the port's queues, while the gateway still has privileges.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError>;
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError>;
 
     /// Takes over those of `new` that a running port does ([`Port::take_settings`]); the others
     /// need a restart.

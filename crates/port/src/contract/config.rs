@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use convoy_settings::{Checker, OfKind, Spanned, Text, tables};
 use ipnet::IpNet;
 
-use super::backend::{Context, Entry, Opened, PortTraits, Side};
+use super::backend::{CheckedPort, Opened, PortContext, PortSide, PortTraits};
 use super::interface::PortError;
 use super::kind::{PortKeys, PortKind, PortSettings};
 
@@ -46,7 +46,7 @@ impl PortConfig {
             .filter_map(|text| c.prefix(text, "port.address").map(|address| (text, address)))
             .collect();
         let keys = entry.kind.as_ref()?;
-        let table = Entry {
+        let table = CheckedPort {
             at: &common.at,
             kind: entry.span(),
             has_address: common.address.as_ref().is_some_and(|list| !list.get_ref().is_empty()),
@@ -76,7 +76,7 @@ impl PortConfig {
     ///
     /// # Errors
     /// [`PortError`] names the port and what the system refused.
-    pub fn open(&self, context: &Context) -> Result<Opened, PortError> {
+    pub fn open(&self, context: &PortContext) -> Result<Opened, PortError> {
         self.settings.open(self, context)
     }
 
@@ -92,8 +92,8 @@ fn side(c: &mut Checker<'_>, common: &PortCommon, name: &Text, traits: &PortTrai
         return c.one_of(Some(text), "port.side", &[("inside", false), ("outside", true)]);
     }
     match (traits.side, name.get_ref().as_str()) {
-        (Side::Inside, _) | (Side::AsNamed, "inside") => Some(false),
-        (Side::Outside, _) | (Side::AsNamed, "outside") => Some(true),
+        (PortSide::Inside, _) | (PortSide::AsNamed, "inside") => Some(false),
+        (PortSide::Outside, _) | (PortSide::AsNamed, "outside") => Some(true),
         _ if common.at.unread.contains(&"side") => None,
         _ => {
             let what = "it is missing; add side = \"inside\" (plaintext) or side = \"outside\" (protected)";

@@ -6,7 +6,7 @@ use std::fmt;
 
 use convoy_settings::{At, Checker, Entries, Kind, KindTable, Table};
 
-use super::backend::{Backend, Context, Entry, Opened, PortTraits};
+use super::backend::{Backend, CheckedPort, Opened, PortContext, PortTraits};
 use super::config::PortConfig;
 use super::interface::PortError;
 
@@ -56,7 +56,7 @@ impl fmt::Display for PortKind {
 
 /// A kind of port that a program has: a row of its [`PortTable`].
 #[derive(Clone, Copy, Debug)]
-pub struct PortRow {
+pub struct PortKindRow {
     kind: PortKind,
     keys: &'static [&'static str],
     notes: &'static [(&'static str, &'static str)],
@@ -64,9 +64,9 @@ pub struct PortRow {
 }
 
 /// The kinds of port of a program.
-pub type PortTable = KindTable<PortRow>;
+pub type PortTable = KindTable<PortKindRow>;
 
-impl PortRow {
+impl PortKindRow {
     /// The kind with these settings.
     pub const fn of<S: Backend>() -> Self {
         Self {
@@ -75,13 +75,13 @@ impl PortRow {
             notes: S::Keys::NOTES,
             take: |entries| PortKeys {
                 kind: PortKind::of::<S>(),
-                of_kind: Box::new(KeysOf::<S>(S::Keys::take(entries))),
+                of_kind: Box::new(PortKeysOf::<S>(S::Keys::take(entries))),
             },
         }
     }
 }
 
-impl Kind for PortRow {
+impl Kind for PortKindRow {
     type Keys = PortKeys;
 
     fn word(self) -> &'static str {
@@ -108,7 +108,7 @@ impl Kind for PortRow {
 /// The keys of a port as configured, of some kind.
 pub struct PortKeys {
     kind: PortKind,
-    of_kind: Box<dyn AnyKeys>,
+    of_kind: Box<dyn AnyPortKeys>,
 }
 
 impl PortKeys {
@@ -119,29 +119,29 @@ impl PortKeys {
 
     /// The keys of their own type; `None` if they are of another kind.
     pub fn of<S: Backend>(&self) -> Option<&S::Keys> {
-        self.of_kind.as_any().downcast_ref::<KeysOf<S>>().map(|keys| &keys.0)
+        self.of_kind.as_any().downcast_ref::<PortKeysOf<S>>().map(|keys| &keys.0)
     }
 
-    pub(crate) fn check(&self, entry: &Entry<'_>, c: &mut Checker<'_>) -> PortSettings {
+    pub(crate) fn check(&self, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> PortSettings {
         self.of_kind.check(entry, c)
     }
 }
 
 /// Keys of a kind that is known only to its table.
-trait AnyKeys {
+trait AnyPortKeys {
     fn as_any(&self) -> &dyn Any;
-    fn check(&self, entry: &Entry<'_>, c: &mut Checker<'_>) -> PortSettings;
+    fn check(&self, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> PortSettings;
     fn set_at(&mut self, at: At);
 }
 
-struct KeysOf<S: Backend>(S::Keys);
+struct PortKeysOf<S: Backend>(S::Keys);
 
-impl<S: Backend> AnyKeys for KeysOf<S> {
+impl<S: Backend> AnyPortKeys for PortKeysOf<S> {
     fn as_any(&self) -> &dyn Any {
         self
     }
 
-    fn check(&self, entry: &Entry<'_>, c: &mut Checker<'_>) -> PortSettings {
+    fn check(&self, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> PortSettings {
         S::check(&self.0, entry, c).into()
     }
 
@@ -153,7 +153,7 @@ impl<S: Backend> AnyKeys for KeysOf<S> {
 /// The settings of a port, of some kind.
 pub struct PortSettings {
     kind: PortKind,
-    of_kind: Box<dyn AnySettings>,
+    of_kind: Box<dyn AnyPortSettings>,
 }
 
 impl<S: Backend> From<S> for PortSettings {
@@ -220,7 +220,7 @@ impl PortSettings {
         self.of_kind.udp_port()
     }
 
-    pub(crate) fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    pub(crate) fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         self.of_kind.open(port, context)
     }
 }
@@ -246,11 +246,11 @@ impl fmt::Debug for PortSettings {
 }
 
 /// Settings of a kind that is known only to its table.
-trait AnySettings: fmt::Debug + Send + Sync {
+trait AnyPortSettings: fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    fn copied(&self) -> Box<dyn AnySettings>;
+    fn copied(&self) -> Box<dyn AnyPortSettings>;
     fn is_same(&self, other: &dyn Any) -> bool;
-    fn reloaded(&self, new: &dyn Any) -> Box<dyn AnySettings>;
+    fn reloaded(&self, new: &dyn Any) -> Box<dyn AnyPortSettings>;
     fn interface(&self) -> Option<&str>;
     fn dpdk_device(&self) -> Option<&str>;
     fn routed_interface(&self) -> Option<&str>;
@@ -258,15 +258,15 @@ trait AnySettings: fmt::Debug + Send + Sync {
     fn mtu(&self) -> Option<u16>;
     fn packet_chunks(&self, mtu: u16) -> usize;
     fn udp_port(&self) -> Option<u16>;
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError>;
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError>;
 }
 
-impl<S: Backend> AnySettings for S {
+impl<S: Backend> AnyPortSettings for S {
     fn as_any(&self) -> &dyn Any {
         self
     }
 
-    fn copied(&self) -> Box<dyn AnySettings> {
+    fn copied(&self) -> Box<dyn AnyPortSettings> {
         Box::new(self.clone())
     }
 
@@ -274,7 +274,7 @@ impl<S: Backend> AnySettings for S {
         other.downcast_ref() == Some(self)
     }
 
-    fn reloaded(&self, new: &dyn Any) -> Box<dyn AnySettings> {
+    fn reloaded(&self, new: &dyn Any) -> Box<dyn AnyPortSettings> {
         let mut settings = self.clone();
         if let Some(new) = new.downcast_ref() {
             settings.take_over(new);
@@ -310,7 +310,7 @@ impl<S: Backend> AnySettings for S {
         Backend::udp_port(self)
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         Backend::open(self, port, context)
     }
 }

@@ -38,9 +38,9 @@ pub trait Reopen: Debug + Send + Sync {
 
 /// Sets of sockets, one for each queue of a port, opened while the process had privileges.
 #[derive(Debug)]
-pub(crate) struct Reserve(Mutex<Vec<Vec<OwnedFd>>>);
+pub(crate) struct SocketReserve(Mutex<Vec<Vec<OwnedFd>>>);
 
-impl Reserve {
+impl SocketReserve {
     /// So many sets.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use convoy_dpdk::{DpdkError, Eal, EthernetConfig, is_pci_address};
 use super::DpdkSettings;
 use super::heard::Heard;
 use super::port::DpdkPort;
-use crate::contract::{Context, Opened};
-use crate::l2_host::{Identity, L2Host, Takes};
+use crate::contract::{Opened, PortContext};
+use crate::l2_host::{HostIdentity, L2Host, PortTakes};
 use crate::{PortConfig, PortDescription, PortError};
 
 /// What an operator can do about a missing device.
@@ -26,7 +26,7 @@ fn remedy(device: &str) -> &'static str {
 pub(super) fn open(
     settings: &DpdkSettings,
     port: &PortConfig,
-    context: &Context,
+    context: &PortContext,
 ) -> Result<Opened, PortError> {
     let invalid = |reason: String| PortError::Invalid { port: port.name.clone(), reason };
     let eal = Eal::running().ok_or_else(|| invalid("DPDK was not started".to_owned()))?;
@@ -41,10 +41,10 @@ pub(super) fn open(
         DpdkError::Device { .. } => invalid(format!("{error}; {}", remedy(&settings.device))),
         error => invalid(error.to_string()),
     })?;
-    let takes = if port.is_outside { Takes::Own } else { Takes::All };
+    let takes = if port.is_outside { PortTakes::Own } else { PortTakes::All };
     let gateways = [settings.gateway.map(IpAddr::from), settings.gateway_v6.map(IpAddr::from)];
     let gateways: Vec<IpAddr> = gateways.into_iter().flatten().collect();
-    let identity = Identity::new(device.mac, &port.addresses, &gateways, takes).map_err(invalid)?;
+    let identity = HostIdentity::new(device.mac, &port.addresses, &gateways, takes).map_err(invalid)?;
     let heard = Arc::new(Heard::new(device.queues.len()));
     let description = PortDescription { name: port.name.clone(), kind: port.kind(), mtu: config.mtu };
     let count = device.queues.len();

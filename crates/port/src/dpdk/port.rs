@@ -16,7 +16,7 @@ const ANSWERS: usize = 16;
 
 /// Packets that the port itself drops, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Drops {
+struct PortDrops {
     other_host: u64,
     other_protocol: u64,
     other_address: u64,
@@ -39,7 +39,7 @@ pub(super) struct DpdkPort {
 struct Own {
     description: PortDescription,
     counters: PortCounters,
-    drops: Drops,
+    drops: PortDrops,
     host: L2Host,
     /// Frames of the port's own, behind their headers.
     answers: Vec<([u8; ethernet::HEADER_BYTES], Vec<u8>)>,
@@ -56,7 +56,7 @@ impl DpdkPort {
         let own = Own {
             description,
             counters: PortCounters::default(),
-            drops: Drops::default(),
+            drops: PortDrops::default(),
             host,
             answers: Vec::new(),
         };
@@ -205,7 +205,7 @@ impl Port for DpdkPort {
     }
 
     fn counters(&self) -> PortCounters {
-        let Drops { malformed, unreadable, no_frame, .. } = self.own.drops;
+        let PortDrops { malformed, unreadable, no_frame, .. } = self.own.drops;
         let receive_dropped = malformed + unreadable + no_frame + self.of_device().missed;
         let send_dropped = self.own.host.drops.total();
         PortCounters { receive_dropped, send_dropped, ..self.own.counters }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text, tables};
 
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::l2_host::keys::{check_addresses, gateway, gateway_v6, mac};
 use crate::{PortConfig, PortError};
 
@@ -48,11 +48,11 @@ impl Backend for DpdkSettings {
     const WORD: &'static str = "dpdk";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::AsNamed,
+        side: PortSide::AsNamed,
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        queues: Queues::EachWorker,
+        queues: QueueCount::EachWorker,
         hears_reports: false,
         is_engine: false,
         is_interface: false,
@@ -65,7 +65,7 @@ impl Backend for DpdkSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &DpdkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &DpdkKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         check_addresses(entry, c);
         if entry.lacks_address() || entry.lacks("device", keys.device.is_some()) {
             let what = "a dpdk port needs device = \"0000:1a:00.0\", or a virtual device such as \"net_af_packet0,iface=eth1\", and \
@@ -92,7 +92,7 @@ impl Backend for DpdkSettings {
         true
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         open(self, port, context)
     }
 }
@@ -116,7 +116,7 @@ fn device_name(c: &mut Checker<'_>, text: &Text) {
 use super::open::open;
 
 #[cfg(not(feature = "dpdk"))]
-fn open(_: &DpdkSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
+fn open(_: &DpdkSettings, port: &PortConfig, _: &PortContext) -> Result<Opened, PortError> {
     let reason = "this program was built without DPDK; build it with --features dpdk and DPDK 22.11 or later \
         (docs/reference/ports.md)";
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })

@@ -6,7 +6,7 @@ use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::ndp::{self, Ndp, NdpKind};
 use convoy_packet::{MacAddress, ethernet};
 
-use super::identity::{Identity, Takes};
+use super::identity::{HostIdentity, PortTakes};
 
 /// A message of either protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) struct Told {
 
 impl Discovery {
     /// What it says of a neighbour, if that may be believed.
-    pub(super) fn reported(&self, identity: &Identity) -> Option<Told> {
+    pub(super) fn reported(&self, identity: &HostIdentity) -> Option<Told> {
         let reported = match self {
             Self::Arp(message) => {
                 let address = message.sender.into();
@@ -70,7 +70,7 @@ impl Discovery {
 
     /// The answer, if it asks for an address of this host; also to a probe (RFC 5227, RFC 4862),
     /// whose sender has no address yet, and asks whether ours is taken.
-    pub(super) fn answer(&self, identity: &Identity) -> Option<OwnFrame> {
+    pub(super) fn answer(&self, identity: &HostIdentity) -> Option<OwnFrame> {
         match self {
             Self::Arp(message) => {
                 let is_for_us = message.operation == Operation::Request && identity.has(message.target);
@@ -86,7 +86,7 @@ impl Discovery {
     }
 }
 
-fn arp_reply(request: &Arp, identity: &Identity) -> OwnFrame {
+fn arp_reply(request: &Arp, identity: &HostIdentity) -> OwnFrame {
     let reply = Arp {
         operation: Operation::Reply,
         sender_mac: identity.mac,
@@ -98,14 +98,14 @@ fn arp_reply(request: &Arp, identity: &Identity) -> OwnFrame {
 }
 
 /// A probe is answered to all nodes, as its sender has no address (RFC 4861 section 7.2.4).
-fn advertisement(request: &Ndp, from: MacAddress, identity: &Identity) -> OwnFrame {
+fn advertisement(request: &Ndp, from: MacAddress, identity: &HostIdentity) -> OwnFrame {
     let is_probe = request.source.is_unspecified();
     let (to, destination) = if is_probe {
         (ndp::group_mac(ndp::ALL_NODES), ndp::ALL_NODES)
     } else {
         (request.mac.filter(|mac| !mac.is_multicast()).unwrap_or(from), request.source)
     };
-    let is_router = identity.takes == Takes::All;
+    let is_router = identity.takes == PortTakes::All;
     let reply = Ndp {
         kind: NdpKind::Advertisement { is_router, is_solicited: !is_probe, overrides: true },
         source: request.target,
@@ -117,7 +117,7 @@ fn advertisement(request: &Ndp, from: MacAddress, identity: &Identity) -> OwnFra
 }
 
 /// A request for an address, from one that is on the same link; `None` if there is none.
-pub(super) fn request(address: IpAddr, identity: &Identity) -> Option<OwnFrame> {
+pub(super) fn request(address: IpAddr, identity: &HostIdentity) -> Option<OwnFrame> {
     Some(match (address, identity.source_for(address)?) {
         (IpAddr::V4(target), IpAddr::V4(sender)) => {
             let target_mac = MacAddress([0; 6]);
@@ -151,9 +151,9 @@ mod tests {
     const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 
-    fn identity(takes: Takes) -> Identity {
+    fn identity(takes: PortTakes) -> HostIdentity {
         let addresses = [(Ipv4Addr::new(192, 0, 2, 1).into(), 24), (A.into(), 64)];
-        Identity::new(OWN, &addresses, &[], takes).expect("a good configuration")
+        HostIdentity::new(OWN, &addresses, &[], takes).expect("a good configuration")
     }
 
     fn solicitation(source: Ipv6Addr) -> Ndp {
@@ -167,7 +167,7 @@ mod tests {
         Ndp { kind, source: B, destination, target: B, mac: Some(PEER) }
     }
 
-    fn answer(message: Ndp, takes: Takes) -> Option<(MacAddress, Ndp)> {
+    fn answer(message: Ndp, takes: PortTakes) -> Option<(MacAddress, Ndp)> {
         let frame = Discovery::Ndp(message, PEER).answer(&identity(takes))?;
         assert_eq!(frame.ethertype, ethernet::IPV6);
         let message = Ndp::parse(&Ipv6::parse(&frame.bytes).expect("whole")).expect("a valid message");
@@ -177,20 +177,20 @@ mod tests {
     #[test]
     fn a_solicitation_is_answered_to_who_asked_from_whichever_address() {
         for source in [B, LOCAL, FAR] {
-            let (to, reply) = answer(solicitation(source), Takes::Own).expect("an answer");
+            let (to, reply) = answer(solicitation(source), PortTakes::Own).expect("an answer");
             assert_eq!((to, reply.destination, reply.target, reply.mac), (PEER, source, A, Some(OWN)));
             let kind = NdpKind::Advertisement { is_router: false, is_solicited: true, overrides: true };
             assert_eq!(reply.kind, kind);
         }
         let unnamed = Ndp { mac: None, ..solicitation(B) };
-        assert_eq!(answer(unnamed, Takes::Own).expect("an answer").0, PEER, "to the frame's sender");
-        let (_, reply) = answer(solicitation(B), Takes::All).expect("an answer");
+        assert_eq!(answer(unnamed, PortTakes::Own).expect("an answer").0, PEER, "to the frame's sender");
+        let (_, reply) = answer(solicitation(B), PortTakes::All).expect("an answer");
         assert!(matches!(reply.kind, NdpKind::Advertisement { is_router: true, .. }));
     }
 
     #[test]
     fn a_probe_for_our_address_is_answered_to_all_nodes() {
-        let (to, reply) = answer(solicitation(Ipv6Addr::UNSPECIFIED), Takes::Own).expect("it is taken");
+        let (to, reply) = answer(solicitation(Ipv6Addr::UNSPECIFIED), PortTakes::Own).expect("it is taken");
         assert_eq!((to, reply.destination), (MacAddress([0x33, 0x33, 0, 0, 0, 1]), ndp::ALL_NODES));
         assert!(matches!(reply.kind, NdpKind::Advertisement { is_solicited: false, .. }));
     }
@@ -198,14 +198,14 @@ mod tests {
     #[test]
     fn only_own_addresses_are_answered_for_and_own_questions_are_not() {
         let for_b = Ndp { target: B, destination: ndp::solicited_node(B), ..solicitation(LOCAL) };
-        assert_eq!(answer(for_b, Takes::All), None);
-        assert_eq!(answer(solicitation(A), Takes::Own), None, "another host has our address");
-        assert_eq!(answer(advertisement(true, true), Takes::Own), None);
+        assert_eq!(answer(for_b, PortTakes::All), None);
+        assert_eq!(answer(solicitation(A), PortTakes::Own), None, "another host has our address");
+        assert_eq!(answer(advertisement(true, true), PortTakes::Own), None);
     }
 
     #[test]
     fn what_is_believed_of_neighbours() {
-        let own = identity(Takes::Own);
+        let own = identity(PortTakes::Own);
         let reported = |message| Discovery::Ndp(message, PEER).reported(&own);
         let (address, mac) = (B.into(), PEER);
         let asked = Told { address, mac, is_to_us: true, is_weak: false };
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn requests_go_to_the_group_of_the_address_and_only_on_the_link() {
-        let own = identity(Takes::Own);
+        let own = identity(PortTakes::Own);
         let frame = request(B.into(), &own).expect("on the link");
         let message = Ndp::parse(&Ipv6::parse(&frame.bytes).expect("whole")).expect("a valid message");
         assert_eq!((frame.to, frame.ethertype), (ndp::group_mac(ndp::solicited_node(B)), ethernet::IPV6));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, Offload, ip, udp};
 
 use super::discovery::{Discovery, OwnFrame, Told, request};
-use super::identity::{Identity, Takes};
+use super::identity::{HostIdentity, PortTakes};
 use super::neighbours::Neighbours;
 
 /// The share of a pool's frames that may wait for an answer at all queues of a port together: 1 /
@@ -48,7 +48,7 @@ impl L2HostDrops {
 /// A host of its own on a link.
 pub struct L2Host {
     /// Its addresses and routers.
-    pub identity: Identity,
+    pub identity: HostIdentity,
     /// Packets with a known next hop, for which the device had no room yet.
     pub outbox: VecDeque<(MacAddress, Frame)>,
     /// Packets dropped so far, by reason.
@@ -62,7 +62,7 @@ pub struct L2Host {
 
 impl L2Host {
     /// The host of one of a port's `queues`.
-    pub fn new(identity: Identity, queues: usize) -> Self {
+    pub fn new(identity: HostIdentity, queues: usize) -> Self {
         Self {
             identity,
             outbox: VecDeque::new(),
@@ -94,7 +94,7 @@ impl L2Host {
             self.drops.no_way += 1;
             return pool.give_back(frame);
         };
-        if self.identity.takes == Takes::Own && !frame.offload().is_unsealed() {
+        if self.identity.takes == PortTakes::Own && !frame.offload().is_unsealed() {
             // Outside, the sender leaves it to the port, as to a socket. A device that seals the
             // packet also has to do this.
             udp::complete_checksum(&mut frame);

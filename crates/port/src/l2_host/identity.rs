@@ -6,7 +6,7 @@ use convoy_packet::{MacAddress, ndp};
 
 /// Which packets a port hands up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum PortTakes {
     /// Those to its own addresses.
     Own,
     /// Those to all hosts: it is their router to other networks.
@@ -15,21 +15,21 @@ pub enum Takes {
 
 /// Hardware address, addresses, and the routers to other networks, one of a family.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct HostIdentity {
     /// Its hardware address.
     pub mac: MacAddress,
-    pub(super) takes: Takes,
+    pub(super) takes: PortTakes,
     addresses: Vec<(IpAddr, u8)>,
     gateways: Vec<IpAddr>,
 }
 
-impl Identity {
+impl HostIdentity {
     /// Validates the identity; an error says what to do.
     pub fn new(
         mac: MacAddress,
         addresses: &[(IpAddr, u8)],
         gateways: &[IpAddr],
-        takes: Takes,
+        takes: PortTakes,
     ) -> Result<Self, String> {
         let identity = Self { mac, takes, addresses: addresses.to_vec(), gateways: gateways.to_vec() };
         if mac.is_multicast() || mac == MacAddress([0; 6]) {
@@ -142,17 +142,17 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    fn identity(addresses: &[(&str, u8)], gateways: &[&str]) -> Result<Identity, String> {
+    fn identity(addresses: &[(&str, u8)], gateways: &[&str]) -> Result<HostIdentity, String> {
         let addresses: Vec<_> = addresses.iter().map(|(text, bits)| (address(text), *bits)).collect();
         let gateways: Vec<_> = gateways.iter().copied().map(address).collect();
-        Identity::new(MAC, &addresses, &gateways, Takes::Own)
+        HostIdentity::new(MAC, &addresses, &gateways, PortTakes::Own)
     }
 
     #[test]
     fn a_next_hop_is_on_the_link_or_the_gateway_of_its_family() {
         let addresses = [("192.0.2.1", 24), ("10.0.0.1", 32), ("2001:db8::1", 64), ("fd00::1", 128)];
         let both = identity(&addresses, &["192.0.2.254", "fe80::fe"]).expect("a good configuration");
-        let hop = |identity: &Identity, text| identity.next_hop(address(text)).map(|hop| hop.to_string());
+        let hop = |identity: &HostIdentity, text| identity.next_hop(address(text)).map(|hop| hop.to_string());
         assert_eq!(hop(&both, "192.0.2.9").as_deref(), Some("192.0.2.9"));
         assert_eq!(hop(&both, "198.51.100.1").as_deref(), Some("192.0.2.254"));
         assert_eq!(hop(&both, "2001:db8::9").as_deref(), Some("2001:db8::9"));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn it_is_in_the_groups_of_its_ipv6_addresses_and_of_all_nodes() {
         let both = identity(&[("192.0.2.1", 24), ("2001:db8::12:3456", 64)], &[]).expect("good");
-        let is_in = |identity: &Identity, text: &str| identity.is_in_group(text.parse().expect("a MAC"));
+        let is_in = |identity: &HostIdentity, text: &str| identity.is_in_group(text.parse().expect("a MAC"));
         assert!(is_in(&both, "33:33:ff:12:34:56") && is_in(&both, "33:33:00:00:00:01"));
         assert!(!is_in(&both, "33:33:ff:12:34:57") && !is_in(&both, "33:33:00:00:00:02"));
         let v4 = identity(&[("192.0.2.1", 24)], &[]).expect("good");
@@ -191,7 +191,7 @@ mod tests {
         assert!(refused(&[("192.0.2.1", 33)], "192.0.2.254").contains("/33"));
         assert!(refused(&[("2001:db8::1", 129)], "2001:db8::fe").contains("/129"));
         assert!(refused(&[("ff02::1", 64)], "ff02::2").contains("ff02::1/64"));
-        let broadcast = Identity::new(MacAddress::BROADCAST, &[], &[], Takes::Own);
+        let broadcast = HostIdentity::new(MacAddress::BROADCAST, &[], &[], PortTakes::Own);
         assert!(broadcast.expect_err("no interface's").contains("ff:ff"));
     }
 }

@@ -10,7 +10,7 @@ use convoy_packet::{
 };
 
 use super::discovery::{Discovery, OwnFrame};
-use super::identity::{Identity, Takes, is_link_local};
+use super::identity::{HostIdentity, PortTakes, is_link_local};
 
 /// Routers that an answer may pass.
 const TIME_TO_LIVE: u8 = 64;
@@ -45,7 +45,7 @@ pub enum Dropped {
 impl<'a> Incoming<'a> {
     /// Parses a frame, from whose packet a device may have removed up to `most_missing` bytes at
     /// the end.
-    pub fn read(frame: &'a [u8], most_missing: usize, identity: &Identity) -> Self {
+    pub fn read(frame: &'a [u8], most_missing: usize, identity: &HostIdentity) -> Self {
         let Ok(frame) = Ethernet::parse(frame) else { return Self::Dropped(Dropped::Malformed) };
         let is_ours = frame.destination() == identity.mac;
         if frame.source().is_multicast() {
@@ -69,7 +69,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    fn packet_v4(frame: &Ethernet<'a>, most_missing: usize, identity: &Identity) -> Self {
+    fn packet_v4(frame: &Ethernet<'a>, most_missing: usize, identity: &HostIdentity) -> Self {
         let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else {
             return Self::Dropped(Dropped::Malformed);
         };
@@ -80,7 +80,7 @@ impl<'a> Incoming<'a> {
         if !is_whole || !packet.is_checksum_valid() {
             return Self::Dropped(Dropped::Malformed);
         }
-        let addressed = Addressed {
+        let addressed = AddressedFrame {
             from: frame.source(),
             packet: there,
             missing,
@@ -92,7 +92,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// A packet to a group can only be discovery.
-    fn packet_v6(frame: &Ethernet<'a>, is_ours: bool, most_missing: usize, identity: &Identity) -> Self {
+    fn packet_v6(frame: &Ethernet<'a>, is_ours: bool, most_missing: usize, identity: &HostIdentity) -> Self {
         let Ok(quoted) = Ipv6::parse_quoted(frame.payload()) else {
             return Self::Dropped(Dropped::Malformed);
         };
@@ -101,7 +101,7 @@ impl<'a> Incoming<'a> {
         if missing > 0 && missing <= most_missing {
             let there = frame.payload();
             return if is_ours {
-                let addressed = Addressed {
+                let addressed = AddressedFrame {
                     from: frame.source(),
                     packet: there,
                     missing,
@@ -127,7 +127,7 @@ impl<'a> Incoming<'a> {
         if !is_ours {
             return Self::Dropped(Dropped::OtherHost);
         }
-        let addressed = Addressed {
+        let addressed = AddressedFrame {
             from: frame.source(),
             packet: packet.as_bytes(),
             missing: 0,
@@ -140,7 +140,7 @@ impl<'a> Incoming<'a> {
 }
 
 /// A packet that came to this host's MAC address, without its `missing` bytes.
-struct Addressed<'a> {
+struct AddressedFrame<'a> {
     from: MacAddress,
     packet: &'a [u8],
     missing: usize,
@@ -149,13 +149,13 @@ struct Addressed<'a> {
     is_echo_request: bool,
 }
 
-impl<'a> Addressed<'a> {
+impl<'a> AddressedFrame<'a> {
     /// What becomes of it, by its addresses.
-    fn sorted(self, identity: &Identity) -> Incoming<'a> {
+    fn sorted(self, identity: &HostIdentity) -> Incoming<'a> {
         let Self { source, destination, .. } = self;
         let is_own = identity.has(destination);
         // What is of one link does not go on to another (RFC 4291 section 2.5.6).
-        let goes_on = identity.takes == Takes::All
+        let goes_on = identity.takes == PortTakes::All
             && identity.may_answer(destination)
             && !is_link_local(destination)
             && !is_link_local(source);

@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use convoy_packet::MacAddress;
 use convoy_settings::{Checker, Text};
 
-use crate::contract::Entry;
+use crate::contract::CheckedPort;
 
 /// Its own addresses are a host's, of both families.
-pub fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
+pub fn check_addresses(entry: &CheckedPort<'_>, c: &mut Checker<'_>) {
     for (text, address) in entry.addresses {
         let address = address.addr();
         if address.is_unspecified() || address.is_multicast() {

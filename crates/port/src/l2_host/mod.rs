@@ -13,6 +13,6 @@ mod waiting;
 pub use {
     discovery::{Discovery, OwnFrame},
     host::{L2Host, L2HostDrops},
-    identity::{Identity, Takes},
+    identity::{HostIdentity, PortTakes},
     incoming::{Dropped, Incoming, echo_reply},
 };

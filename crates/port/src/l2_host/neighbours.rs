@@ -34,7 +34,7 @@ struct Requests {
 }
 
 /// An address that has answered.
-struct Known {
+struct KnownNeighbour {
     mac: MacAddress,
     until_ms: u64,
     /// When a packet last left for it, if any has.
@@ -43,7 +43,7 @@ struct Known {
 }
 
 /// An address that has not answered yet.
-struct Asked {
+struct AskedNeighbour {
     /// Its place in the order in which addresses were first requested.
     number: u64,
     requests: Requests,
@@ -52,8 +52,8 @@ struct Asked {
 /// The table.
 #[derive(Default)]
 pub(super) struct Neighbours {
-    known: HashMap<IpAddr, Known>,
-    asked: HashMap<IpAddr, Asked>,
+    known: HashMap<IpAddr, KnownNeighbour>,
+    asked: HashMap<IpAddr, AskedNeighbour>,
     waiting: Waiting,
     next_number: u64,
     /// When the earliest request of each table is due.
@@ -99,7 +99,7 @@ impl Neighbours {
             displaced.extend(self.waiting.take(oldest));
         }
         let requests = Requests { count: 1, next_ms: now_ms };
-        self.asked.insert(address, Asked { number: self.next_number, requests });
+        self.asked.insert(address, AskedNeighbour { number: self.next_number, requests });
         self.next_number += 1;
         self.asked_due_ms = Some(now_ms);
     }
@@ -126,7 +126,7 @@ impl Neighbours {
         let old_use_ms = self.known.get(&address).and_then(|old| old.used_ms);
         let used_ms = if was_asked { Some(now_ms) } else { old_use_ms };
         let requests = Requests { count: 0, next_ms: now_ms };
-        self.known.insert(address, Known { mac, until_ms: now_ms + KNOWN_MS, used_ms, requests });
+        self.known.insert(address, KnownNeighbour { mac, until_ms: now_ms + KNOWN_MS, used_ms, requests });
         if was_asked { self.waiting.take(address) } else { VecDeque::new() }
     }
 

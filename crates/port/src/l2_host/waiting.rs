@@ -8,7 +8,7 @@ use convoy_packet::{Frame, FrameSize};
 /// Packets that wait for one address, at most; the oldest is displaced.
 pub(super) const FOR_ONE: usize = 64;
 
-struct Packet {
+struct WaitingPacket {
     next_hop: IpAddr,
     size: FrameSize,
     frame: Frame,
@@ -16,7 +16,7 @@ struct Packet {
 
 /// The packets, the earliest in front.
 #[derive(Default)]
-pub(super) struct Waiting(VecDeque<Packet>);
+pub(super) struct Waiting(VecDeque<WaitingPacket>);
 
 impl Waiting {
     /// Queues a packet. Returns the displaced one: the oldest to the same next hop if too many wait
@@ -31,7 +31,7 @@ impl Waiting {
         } else {
             None
         };
-        self.0.push_back(Packet { next_hop, size, frame });
+        self.0.push_back(WaitingPacket { next_hop, size, frame });
         displaced
     }
 
@@ -54,11 +54,11 @@ impl Waiting {
         leaving
     }
 
-    fn count(&self, is_one: impl Fn(&Packet) -> bool) -> usize {
+    fn count(&self, is_one: impl Fn(&WaitingPacket) -> bool) -> usize {
         self.0.iter().filter(|it| is_one(it)).count()
     }
 
-    fn remove_first(&mut self, is_it: impl FnMut(&Packet) -> bool) -> Option<Frame> {
+    fn remove_first(&mut self, is_it: impl FnMut(&WaitingPacket) -> bool) -> Option<Frame> {
         let at = self.0.iter().position(is_it)?;
         Some(self.0.remove(at)?.frame)
     }

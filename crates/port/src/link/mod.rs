@@ -17,15 +17,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
 use convoy_kernel::Prefix;
-use convoy_kernel::queries::Interface;
+use convoy_kernel::queries::HostInterface;
 use nix::errno::Errno;
 
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
 
-use crate::fragments::{Ends, FragmentSender};
+use crate::fragments::{FragmentEnds, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::udp::reports::Reports;
-use crate::udp::{Udp, UdpConfig};
+use crate::udp::{UdpConfig, UdpQueue};
 use crate::unsent::UnsentPackets;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub(crate) use networks::Networks;
@@ -110,7 +110,7 @@ impl LinkConfig {
     }
 
     /// The largest packet at an interface, in bytes.
-    fn mtu_at(&self, interface: Interface) -> usize {
+    fn mtu_at(&self, interface: HostInterface) -> usize {
         self.mtu.unwrap_or(usize::MAX).min(interface.mtu)
     }
 
@@ -118,14 +118,14 @@ impl LinkConfig {
     /// program leaves to the kernel: datagrams in fragments, keep-alives, and what comes by another
     /// interface. They also keep the kernel from refusing it, and another program from answering
     /// it.
-    fn datagrams(&self) -> Result<Option<Udp>, PortError> {
+    fn datagrams(&self) -> Result<Option<UdpQueue>, PortError> {
         let LinkTakes::Protected { addresses, udp_port, beside } = &self.takes else { return Ok(None) };
         let ports = match beside {
             Beside::Others => return Ok(None),
             Beside::Nobody => vec![*udp_port],
             Beside::Ike(ike_port) => vec![*udp_port, *ike_port],
         };
-        let queues = Udp::bind(&UdpConfig {
+        let queues = UdpQueue::bind(&UdpConfig {
             name: self.name.clone(),
             addresses: addresses.clone(),
             ports,
@@ -155,7 +155,7 @@ pub(crate) struct Link {
     is_outside: bool,
     reports: Reports,
     /// What the kernel has of the port's datagrams.
-    datagrams: Option<Udp>,
+    datagrams: Option<UdpQueue>,
     /// Calls of `receive` since the last look at routes and neighbours.
     calls: u32,
 }
@@ -195,13 +195,13 @@ impl Link {
     }
 
     /// The interface as last reported by the kernel.
-    pub(crate) fn interface(&self) -> Interface {
+    pub(crate) fn interface(&self) -> HostInterface {
         self.next_hops.interface()
     }
 
     /// Whether the interface does not exist.
     pub(crate) fn lacks_interface(&self) -> bool {
-        self.interface() == Interface::MISSING
+        self.interface() == HostInterface::MISSING
     }
 
     /// Goes on at an interface.
@@ -303,7 +303,8 @@ impl Link {
     fn send_by_kernel(&mut self, packet: &[u8], destination: IpAddr) {
         self.counters.system_calls += 1;
         let sent = if self.is_outside {
-            source(packet).map_or(Ok(()), |source| self.kernel.send(packet, Ends { source, destination }))
+            source(packet)
+                .map_or(Ok(()), |source| self.kernel.send(packet, FragmentEnds { source, destination }))
         } else {
             self.kernel.send_routed(packet, destination)
         };

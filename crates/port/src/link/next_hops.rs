@@ -16,7 +16,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-use convoy_kernel::queries::{Interface, MESSAGE_BYTES, Neighbour, Queries, address_of, known, messages};
+use convoy_kernel::queries::{HostInterface, MESSAGE_BYTES, Neighbour, Queries, address_of, known, messages};
 
 /// Changes that may affect a packet's next hop.
 const GROUPS: [MulticastGroup; 6] = [
@@ -49,7 +49,7 @@ struct Destination {
 
 /// The next hops by one interface.
 pub(super) struct NextHops {
-    interface: Interface,
+    interface: HostInterface,
     mark: Option<u32>,
     queries: Queries,
     changes: Socket,
@@ -73,7 +73,7 @@ impl NextHops {
         let mut queries = Queries::open()?;
         let interface = number.map(|number| queries.interface(number)).transpose()?;
         Ok(Self {
-            interface: interface.unwrap_or(Interface::MISSING),
+            interface: interface.unwrap_or(HostInterface::MISSING),
             mark,
             queries,
             changes,
@@ -83,8 +83,8 @@ impl NextHops {
         })
     }
 
-    /// The interface as last reported; [`Interface::MISSING`] once it does not exist.
-    pub(super) fn interface(&self) -> Interface {
+    /// The interface as last reported; [`HostInterface::MISSING`] once it does not exist.
+    pub(super) fn interface(&self) -> HostInterface {
         self.interface
     }
 
@@ -101,12 +101,12 @@ impl NextHops {
     /// Asks again about the interface, which may have gone.
     fn look_again(&mut self) -> io::Result<()> {
         self.forget();
-        if self.interface == Interface::MISSING {
+        if self.interface == HostInterface::MISSING {
             return Ok(());
         }
         match self.queries.interface(self.interface.number) {
             Ok(interface) => self.interface = interface,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.interface = Interface::MISSING,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.interface = HostInterface::MISSING,
             Err(error) => return Err(error),
         }
         Ok(())

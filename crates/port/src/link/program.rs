@@ -10,7 +10,7 @@ use convoy_packet::{MacAddress, ethernet, ipv4, ipv6, udp};
 
 use super::{Beside, LinkTakes, Networks};
 use crate::assembler::{
-    Assembler, CONTEXT, DATA, END, LOOK_UP, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
+    Assembler, CONTEXT, DATA, END, JumpTarget, LOOK_UP, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
 };
 use crate::sys::{Instruction, Map, MapKind};
 
@@ -137,40 +137,40 @@ impl Hook {
                         asm.field(size, offset);
                         asm.map_value(R1, map);
                         asm.load(Size::Word, R1, R1, 0);
-                        asm.unless_same(R5, R1, Label::Pass);
+                        asm.unless_same(R5, R1, JumpTarget::Pass);
                     }
                 }
             }
             Self::Socket | Self::Ingress => {
                 asm.load(Size::Word, R5, CONTEXT, SKB_PACKET_TYPE);
-                asm.unless_equal(R5, TO_THIS_HOST, Label::Pass);
+                asm.unless_equal(R5, TO_THIS_HOST, JumpTarget::Pass);
                 // The kernel has removed the first tag from the frame. Its VLAN is another
                 // interface, unless it is 0.
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_PRESENT);
-                asm.if_equal(R5, 0, Label::Here);
+                asm.if_equal(R5, 0, JumpTarget::Here);
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_TCI);
                 asm.mask(R5, VLAN.into());
-                asm.unless_equal(R5, 0, Label::Pass);
-                asm.here(Label::Here);
+                asm.unless_equal(R5, 0, JumpTarget::Pass);
+                asm.here(JumpTarget::Here);
             }
         }
     }
 
     /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that everything behind
     /// it is read as if it were untagged. Frames with another tag are the kernel's.
-    fn skip_tag(self, asm: &mut Assembler, inner: Label) {
+    fn skip_tag(self, asm: &mut Assembler, inner: JumpTarget) {
         if !matches!(self, Self::Xdp { .. }) {
             return if_tagged(asm, inner);
         }
-        if_tagged(asm, Label::Tagged);
-        asm.goto(Label::Pass);
-        asm.here(Label::Tagged);
+        if_tagged(asm, JumpTarget::Tagged);
+        asm.goto(JumpTarget::Pass);
+        asm.here(JumpTarget::Tagged);
         asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
         unless_vlan_0(asm);
         asm.advance(DATA, BEHIND_TAG.into());
         asm.field(Size::Half, ETHERTYPE);
-        asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
-        asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
+        asm.if_equal(R5, half(ethernet::IPV4), JumpTarget::V4);
+        asm.if_equal(R5, half(ethernet::IPV6), JumpTarget::V6);
         if_tagged(asm, inner);
     }
 
@@ -230,12 +230,12 @@ fn classify(
     let mut asm = Assembler::new(hook.reads());
     hook.begin(&mut asm, takes);
     asm.field(Size::Half, ETHERTYPE);
-    asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
-    asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
+    asm.if_equal(R5, half(ethernet::IPV4), JumpTarget::V4);
+    asm.if_equal(R5, half(ethernet::IPV6), JumpTarget::V6);
     // What the kernel would forward unencrypted is dropped if the gateway does not read it.
     let dropped = hook.dropped().filter(|_| matches!(takes, LinkTakes::Plaintext { .. }));
-    hook.skip_tag(&mut asm, if dropped.is_some() { Label::Inner } else { Label::Pass });
-    asm.goto(Label::Pass);
+    hook.skip_tag(&mut asm, if dropped.is_some() { JumpTarget::Inner } else { JumpTarget::Pass });
+    asm.goto(JumpTarget::Pass);
     match takes {
         LinkTakes::Protected { addresses, udp_port, beside } => {
             addressed(&mut asm, addresses, Wants::Ipsec);
@@ -246,23 +246,23 @@ fn classify(
             datagrams(&mut asm, to.port());
         }
         LinkTakes::Plaintext { .. } => {
-            asm.here(Label::V4);
-            look_up_v4(&mut asm, networks, IP, Label::Take);
-            asm.here(Label::V6);
+            asm.here(JumpTarget::V4);
+            look_up_v4(&mut asm, networks, IP, JumpTarget::Take);
+            asm.here(JumpTarget::V6);
             asm.need(DATA, V6_END);
-            look_up_v6(&mut asm, networks, IP, Label::Take);
+            look_up_v6(&mut asm, networks, IP, JumpTarget::Take);
         }
     }
     if let Some(verdict) = dropped {
         two_tags(&mut asm, networks);
-        asm.here(Label::Drop);
+        asm.here(JumpTarget::Drop);
         asm.set(R0, verdict);
         asm.exit();
     }
-    asm.here(Label::Pass);
+    asm.here(JumpTarget::Pass);
     asm.set(R0, hook.pass());
     asm.exit();
-    asm.here(Label::Take);
+    asm.here(JumpTarget::Take);
     take(&mut asm);
     asm.exit();
     asm.finish()
@@ -282,9 +282,9 @@ fn addressed(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     // The kernel rejects unreachable instructions.
     for is_v4 in [true, false] {
         let addresses: Vec<IpAddr> = addresses.iter().copied().filter(|it| it.is_ipv4() == is_v4).collect();
-        asm.here(if is_v4 { Label::V4 } else { Label::V6 });
+        asm.here(if is_v4 { JumpTarget::V4 } else { JumpTarget::V6 });
         match (addresses.is_empty(), is_v4) {
-            (true, _) => asm.goto(Label::Pass),
+            (true, _) => asm.goto(JumpTarget::Pass),
             (_, true) => addressed_v4(asm, &addresses, wants),
             (_, false) => addressed_v6(asm, &addresses, wants),
         }
@@ -293,32 +293,32 @@ fn addressed(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
 
 /// Takes ESP in a UDP datagram to this port and, if it is the gateway's, IKE on either port.
 fn esp_in_udp(asm: &mut Assembler, udp_port: u16, beside: Beside) {
-    asm.here(Label::Udp);
+    asm.here(JumpTarget::Udp);
     asm.need(TRANSPORT, ESP_IN_UDP);
     asm.transport_field(Size::Half, 2);
     if let Beside::Ike(ike_port) = beside {
-        asm.if_equal(R5, half(ike_port), Label::Take);
+        asm.if_equal(R5, half(ike_port), JumpTarget::Take);
     }
-    asm.unless_equal(R5, half(udp_port), Label::Pass);
+    asm.unless_equal(R5, half(udp_port), JumpTarget::Pass);
     // The length in host byte order: less is a keep-alive, whatever pads the frame.
     asm.transport_field(Size::Half, 4);
     asm.swap_order(R5, 16);
-    asm.jump(0xa5, R5, 0, ESP_IN_UDP, Label::Pass);
+    asm.jump(0xa5, R5, 0, ESP_IN_UDP, JumpTarget::Pass);
     if !matches!(beside, Beside::Ike(_)) {
         asm.transport_field(Size::Word, 8);
         // The marker of IKE (RFC 3948 section 2.2).
-        asm.if_equal(R5, 0, Label::Pass);
+        asm.if_equal(R5, 0, JumpTarget::Pass);
     }
-    asm.goto(Label::Take);
+    asm.goto(JumpTarget::Take);
 }
 
 /// Takes a UDP datagram to this port.
 fn datagrams(asm: &mut Assembler, udp_port: u16) {
-    asm.here(Label::Udp);
+    asm.here(JumpTarget::Udp);
     asm.need(TRANSPORT, udp::HEADER_BYTES as i32);
     asm.transport_field(Size::Half, 2);
-    asm.unless_equal(R5, half(udp_port), Label::Pass);
-    asm.goto(Label::Take);
+    asm.unless_equal(R5, half(udp_port), JumpTarget::Pass);
+    asm.goto(JumpTarget::Take);
 }
 
 /// Takes a packet whose protocol is in register 5 if that is ESP or AH, and these are wanted.
@@ -327,7 +327,7 @@ fn take_ipsec(asm: &mut Assembler, wants: Wants) {
         return;
     }
     for protocol in [ESP, AH] {
-        asm.if_equal(R5, protocol.into(), Label::Take);
+        asm.if_equal(R5, protocol.into(), JumpTarget::Take);
     }
 }
 
@@ -335,25 +335,25 @@ fn addressed_v4(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.field(Size::Word, IP + 16);
     for address in addresses {
         if let IpAddr::V4(address) = address {
-            asm.if_equal(R5, word(address.octets()), Label::V4Ours);
+            asm.if_equal(R5, word(address.octets()), JumpTarget::V4Ours);
         }
     }
-    asm.goto(Label::Pass);
-    asm.here(Label::V4Ours);
+    asm.goto(JumpTarget::Pass);
+    asm.here(JumpTarget::V4Ours);
     asm.field(Size::Byte, IP + 9);
     take_ipsec(asm, wants);
-    asm.unless_equal(R5, UDP.into(), Label::Pass);
+    asm.unless_equal(R5, UDP.into(), JumpTarget::Pass);
     // Only the first fragment of a datagram shows its port, and the kernel needs all of them.
     asm.field(Size::Half, IP + 6);
     asm.add(0x57, R5, 0, 0, half(FRAGMENT_BITS) as i32);
-    asm.unless_equal(R5, 0, Label::Pass);
+    asm.unless_equal(R5, 0, JumpTarget::Pass);
     // The header's length is the lower half of its first byte, in words.
     asm.field(Size::Byte, IP);
     asm.add(0x57, R5, 0, 0, 0x0f);
     asm.add(0x67, R5, 0, 0, 2);
     asm.transport_at(i32::from(IP));
     asm.add(0x0f, TRANSPORT, R5, 0, 0);
-    asm.goto(Label::Udp);
+    asm.goto(JumpTarget::Udp);
 }
 
 fn addressed_v6(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
@@ -362,28 +362,28 @@ fn addressed_v6(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
         let IpAddr::V6(address) = address else { continue };
         for (place, value) in (IP + 24..).step_by(4).zip(words(address.octets())) {
             asm.field(Size::Word, place);
-            asm.unless_equal(R5, value, Label::Next(at));
+            asm.unless_equal(R5, value, JumpTarget::Next(at));
         }
-        asm.goto(Label::V6Ours);
-        asm.here(Label::Next(at));
+        asm.goto(JumpTarget::V6Ours);
+        asm.here(JumpTarget::Next(at));
     }
-    asm.goto(Label::Pass);
-    asm.here(Label::V6Ours);
+    asm.goto(JumpTarget::Pass);
+    asm.here(JumpTarget::V6Ours);
     asm.field(Size::Byte, IP + 6);
     take_ipsec(asm, wants);
     asm.transport_at(V6_END);
-    asm.if_equal(R5, UDP.into(), Label::Udp);
+    asm.if_equal(R5, UDP.into(), JumpTarget::Udp);
     if wants == Wants::Ipsec {
-        asm.unless_equal(R5, FRAGMENT.into(), Label::Pass);
+        asm.unless_equal(R5, FRAGMENT.into(), JumpTarget::Pass);
         asm.need(TRANSPORT, 1);
         asm.transport_field(Size::Byte, 0);
         take_ipsec(asm, wants);
     }
-    asm.goto(Label::Pass);
+    asm.goto(JumpTarget::Pass);
 }
 
 /// Jumps if the ethertype in register 5 is that of a tag.
-fn if_tagged(asm: &mut Assembler, to: Label) {
+fn if_tagged(asm: &mut Assembler, to: JumpTarget) {
     for ethertype in TAGS {
         asm.if_equal(R5, half(ethertype), to);
     }
@@ -393,37 +393,37 @@ fn if_tagged(asm: &mut Assembler, to: Label) {
 fn unless_vlan_0(asm: &mut Assembler) {
     asm.field(Size::Half, TAG);
     asm.mask(R5, half(VLAN));
-    asm.unless_equal(R5, 0, Label::Pass);
+    asm.unless_equal(R5, 0, JumpTarget::Pass);
 }
 
 /// Drops frames with a second tag of VLAN 0 to the networks, and frames with a third tag: the
 /// kernel removes all tags, and would forward them.
 fn two_tags(asm: &mut Assembler, networks: &Networks) {
-    asm.here(Label::Inner);
+    asm.here(JumpTarget::Inner);
     asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
     unless_vlan_0(asm);
     asm.field(Size::Half, ETHERTYPE + BEHIND_TAG);
-    asm.if_equal(R5, half(ethernet::IPV4), Label::InnerV4);
-    asm.if_equal(R5, half(ethernet::IPV6), Label::InnerV6);
-    if_tagged(asm, Label::Drop);
-    asm.goto(Label::Pass);
-    asm.here(Label::InnerV4);
-    look_up_v4(asm, networks, IP + BEHIND_TAG, Label::Drop);
-    asm.here(Label::InnerV6);
+    asm.if_equal(R5, half(ethernet::IPV4), JumpTarget::InnerV4);
+    asm.if_equal(R5, half(ethernet::IPV6), JumpTarget::InnerV6);
+    if_tagged(asm, JumpTarget::Drop);
+    asm.goto(JumpTarget::Pass);
+    asm.here(JumpTarget::InnerV4);
+    look_up_v4(asm, networks, IP + BEHIND_TAG, JumpTarget::Drop);
+    asm.here(JumpTarget::InnerV6);
     asm.need(DATA, V6_END + i32::from(BEHIND_TAG));
-    look_up_v6(asm, networks, IP + BEHIND_TAG, Label::Drop);
+    look_up_v6(asm, networks, IP + BEHIND_TAG, JumpTarget::Drop);
 }
 
 /// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the prefix
 /// length and the address.
-fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
+fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: JumpTarget) {
     const KEY: i16 = -8;
     asm.field(Size::Word, ip + 16);
     asm.store(R5, KEY + 4);
     look_up(asm, networks.numbers()[0], LookUpKey { at: KEY, bits: 32 }, found);
 }
 
-fn look_up_v6(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
+fn look_up_v6(asm: &mut Assembler, networks: &Networks, ip: i16, found: JumpTarget) {
     const KEY: i16 = -20;
     for word in 0..4 {
         asm.field(Size::Word, ip + 24 + 4 * word);
@@ -438,7 +438,7 @@ struct LookUpKey {
     bits: i32,
 }
 
-fn look_up(asm: &mut Assembler, map: i32, key: LookUpKey, found: Label) {
+fn look_up(asm: &mut Assembler, map: i32, key: LookUpKey, found: JumpTarget) {
     asm.set(R5, key.bits);
     asm.store(R5, key.at);
     asm.map(R1, map);
@@ -446,7 +446,7 @@ fn look_up(asm: &mut Assembler, map: i32, key: LookUpKey, found: Label) {
     asm.advance(R2, key.at.into());
     asm.call(LOOK_UP);
     asm.jump(0x55, R0, 0, 0, found);
-    asm.goto(Label::Pass);
+    asm.goto(JumpTarget::Pass);
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use convoy_settings::{Checker, tables};
 
 use super::{Beside, LinkConfig, LinkTakes};
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
 
 tables! {
@@ -44,11 +44,11 @@ impl<B: By> Backend for LinkSettings<B> {
     const WORD: &'static str = B::WORD;
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::AsNamed,
+        side: PortSide::AsNamed,
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        queues: Queues::EachWorker,
+        queues: QueueCount::EachWorker,
         hears_reports: true,
         is_engine: false,
         is_interface: false,
@@ -60,7 +60,7 @@ impl<B: By> Backend for LinkSettings<B> {
         system_calls: &[libc::SYS_bpf],
     };
 
-    fn check(keys: &LinkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &LinkKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         let kind = B::WORD;
         if entry.lacks("interface", keys.interface.is_some()) {
             let what = format!(
@@ -94,7 +94,7 @@ impl<B: By> Backend for LinkSettings<B> {
         Some(self.udp_port)
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         let takes = if port.is_outside {
             LinkTakes::Protected {
                 addresses: port.plain_addresses(),

@@ -8,11 +8,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Reads a monotonic clock in ns.
-pub type Now = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub type ReadNs = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The faults of packets that one end of a link receives. By default there are none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Faults {
+pub struct LinkFaults {
     /// The highest rate in packets per second; infinite for none.
     pub packets_per_second: f64,
     /// Packets that may wait at that rate; further ones are lost.
@@ -31,7 +31,7 @@ pub struct Faults {
     pub seed: u64,
 }
 
-impl Default for Faults {
+impl Default for LinkFaults {
     fn default() -> Self {
         Self {
             packets_per_second: f64::INFINITY,
@@ -70,9 +70,9 @@ struct Overtaken {
 }
 
 /// A link with faults: the packets on it.
-pub(super) struct Wire {
-    faults: Faults,
-    now: Now,
+pub(super) struct FaultyLink {
+    faults: LinkFaults,
+    now: ReadNs,
     random: Xoshiro256PlusPlus,
     /// The arrival time of each packet, in order.
     on_the_way: VecDeque<(u64, Frame)>,
@@ -82,8 +82,8 @@ pub(super) struct Wire {
     counts: FaultCounts,
 }
 
-impl Wire {
-    pub(super) fn new(faults: Faults, now: Now) -> Self {
+impl FaultyLink {
+    pub(super) fn new(faults: LinkFaults, now: ReadNs) -> Self {
         let random = Xoshiro256PlusPlus::seed_from_u64(faults.seed);
         let (on_the_way, held) = (VecDeque::new(), Vec::new());
         Self { faults, now, random, on_the_way, held, clear_ns: 0.0, counts: FaultCounts::default() }

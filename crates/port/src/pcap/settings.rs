@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use convoy_settings::{Checker, Text, tables};
 
 use super::Pcap;
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::{PortConfig, PortError};
 
 tables! {
@@ -31,11 +31,11 @@ impl Backend for PcapSettings {
     const WORD: &'static str = "pcap";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::AsNamed,
+        side: PortSide::AsNamed,
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
-        queues: Queues::One,
+        queues: QueueCount::One,
         hears_reports: false,
         is_engine: false,
         is_interface: false,
@@ -46,7 +46,7 @@ impl Backend for PcapSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &PcapKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &PcapKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         if entry.lacks("read", keys.read.is_some()) && entry.lacks("write", keys.write.is_some()) {
             entry.add(c, "a pcap port needs read = \"A.pcap\", write = \"B.pcap\", or both");
         }
@@ -54,7 +54,7 @@ impl Backend for PcapSettings {
         Self { read: path(&keys.read), write: path(&keys.write) }
     }
 
-    fn open(&self, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, _: &PortContext) -> Result<Opened, PortError> {
         let pcap = Pcap::open(&port.name, self.read.as_deref(), self.write.as_deref())?;
         Ok(Opened::of(vec![if port.is_outside { pcap.completing_udp_checksums() } else { pcap }]))
     }

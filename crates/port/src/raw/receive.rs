@@ -11,14 +11,14 @@ use convoy_packet::{Frame, FramePool, IpHeader, ipv6};
 
 use super::socket::RawSocket;
 use crate::PortCounters;
-use crate::sys::{Incoming, Message, number};
+use crate::sys::{MessageRoom, ReceivedMessage, number};
 
 /// Room for any packet, in bytes.
 const PACKET_BYTES: usize = 65_535;
 
 /// Packets received in one call and not handed out yet.
 pub(crate) struct RawReceiver {
-    incoming: Incoming,
+    incoming: MessageRoom,
     messages: usize,
     /// The address of the socket.
     local: IpAddr,
@@ -31,7 +31,7 @@ pub(crate) struct RawReceiver {
 impl RawReceiver {
     /// Room for `messages` packets a call.
     pub(crate) fn new(messages: usize) -> Self {
-        let (incoming, local) = (Incoming::new(messages, PACKET_BYTES), Ipv6Addr::UNSPECIFIED.into());
+        let (incoming, local) = (MessageRoom::new(messages, PACKET_BYTES), Ipv6Addr::UNSPECIFIED.into());
         Self { incoming, messages, local, protocol: 0, next: 0, count: 0 }
     }
 
@@ -98,7 +98,7 @@ impl RawReceiver {
 
 /// Fills a frame with a packet of `protocol` to `local`; `None` if it is truncated, or the kernel
 /// does not name its sender.
-fn copy(message: &Message<'_>, frame: &mut Frame, local: IpAddr, protocol: u8) -> Option<()> {
+fn copy(message: &ReceivedMessage<'_>, frame: &mut Frame, local: IpAddr, protocol: u8) -> Option<()> {
     if message.is_cut {
         return None;
     }

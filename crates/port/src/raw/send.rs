@@ -8,8 +8,8 @@ use convoy_packet::protocol::FRAGMENT;
 use convoy_packet::{Frame, Ipv4, Ipv6, ipv6};
 
 use super::socket::RawSocket;
-use crate::fragments::Ends;
-use crate::sys::{Control, Name, Outgoing, Sender};
+use crate::fragments::FragmentEnds;
+use crate::sys::{Control, Name, OutgoingMessage, Sender};
 
 /// Messages in one system call.
 const MESSAGES: usize = 64;
@@ -19,18 +19,18 @@ pub(super) enum SendPath {
     /// The planned messages leave by the socket at this index.
     Socket(usize),
     /// The first is an IPv6 fragment, which leaves with its header.
-    Fragment(Ends),
+    Fragment(FragmentEnds),
     /// The first cannot leave by this port at all.
     None,
 }
 
 /// Messages that one socket can send in one call.
-pub(super) struct Plan {
-    messages: Vec<Outgoing>,
+pub(super) struct RawSends {
+    messages: Vec<OutgoingMessage>,
     sender: Sender,
 }
 
-impl Plan {
+impl RawSends {
     pub(super) fn new() -> Self {
         Self { messages: Vec::with_capacity(MESSAGES), sender: Sender::default() }
     }
@@ -40,7 +40,7 @@ impl Plan {
         self.messages.clear();
         let mut way = SendPath::None;
         for (index, frame) in burst.iter().enumerate().skip(at).take(MESSAGES) {
-            let Some(head) = Head::of(frame) else { break };
+            let Some(head) = RawHead::of(frame) else { break };
             let is_first = self.messages.is_empty();
             let own = |endpoint: &RawSocket| endpoint.local == head.ends.source;
             if head.protocol == FRAGMENT {
@@ -76,33 +76,33 @@ impl Plan {
 
 /// The fields of a packet's header that are passed on.
 #[derive(Clone, Copy)]
-pub(super) struct Head {
-    pub(super) ends: Ends,
+pub(super) struct RawHead {
+    pub(super) ends: FragmentEnds,
     protocol: u8,
     /// The start of the part that is sent, and the traffic class that goes beside.
     start: usize,
     class: Option<u8>,
 }
 
-impl Head {
+impl RawHead {
     /// That of an IP packet.
     pub(super) fn of(packet: &[u8]) -> Option<Self> {
         if let Ok(ip) = Ipv6::parse(packet) {
-            let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
+            let ends = FragmentEnds { source: ip.source().into(), destination: ip.destination().into() };
             let (protocol, class) = (ip.next_header(), Some(ip.traffic_class()));
             return Some(Self { ends, protocol, start: ipv6::HEADER_BYTES, class });
         }
         let ip = Ipv4::parse(packet).ok()?;
-        let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
+        let ends = FragmentEnds { source: ip.source().into(), destination: ip.destination().into() };
         Some(Self { ends, protocol: ip.protocol(), start: 0, class: None })
     }
 
-    fn message(self, frame: usize) -> Outgoing {
+    fn message(self, frame: usize) -> OutgoingMessage {
         let mut control = Control::EMPTY;
         if let (IpAddr::V6(_), Some(class)) = (self.ends.source, self.class) {
             control.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &i32::from(class).to_ne_bytes());
         }
         let to = Name::from(SocketAddr::new(self.ends.destination, 0));
-        Outgoing { frames: frame..frame + 1, skip: self.start, to, control }
+        OutgoingMessage { frames: frame..frame + 1, skip: self.start, to, control }
     }
 }

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use super::Raw;
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::taken::raw_protocol_taken;
 use crate::{PortConfig, PortError};
 
@@ -22,11 +22,11 @@ impl Backend for RawSettings {
     const WORD: &'static str = "raw";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::Outside,
+        side: PortSide::Outside,
         carries_udp: false,
         carries_native: true,
         carries_ike: false,
-        queues: Queues::EachWorker,
+        queues: QueueCount::EachWorker,
         hears_reports: true,
         is_engine: false,
         is_interface: false,
@@ -37,7 +37,7 @@ impl Backend for RawSettings {
         system_calls: &[],
     };
 
-    fn check(_: &RawKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(_: &RawKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         entry.check_socket_addresses(c);
         for (text, _) in entry.addresses.iter().filter(|(_, address)| address.addr().is_unspecified()) {
             let what = "list the address itself; only a port of kind \"udp\" can use all addresses";
@@ -48,7 +48,7 @@ impl Backend for RawSettings {
 
     /// The kernel delivers every packet to all raw sockets of its protocol, so it would let two
     /// gateways share an address.
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         let addresses = port.plain_addresses();
         let taken = addresses.iter().find_map(|address| Some((address, raw_protocol_taken(*address)?)));
         if let Some((address, protocol)) = taken {
@@ -58,7 +58,7 @@ impl Backend for RawSettings {
             );
             return Err(PortError::Invalid { port: port.name.clone(), reason });
         }
-        let Context { reports, mtu, workers, mark, .. } = context;
+        let PortContext { reports, mtu, workers, mark, .. } = context;
         Ok(Opened::of(Raw::bind(&port.name, &addresses, reports, (*mtu).into(), *workers, *mark)?))
     }
 }

@@ -9,7 +9,7 @@
 
 use convoy_packet::{Frame, checksum, ip, ipv4, protocol, tcp, udp};
 
-use super::flow::{Flow, Joint, flow_of};
+use super::flow::{FlowHash, Joint, flow_of};
 use super::offload::{OffloadHeader, Segments};
 
 /// UDP segments that every kernel accepts in one super-packet.
@@ -23,7 +23,7 @@ const END: usize = usize::MAX;
 
 /// Packets of one burst that leave together, in their order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
+pub(crate) struct CoalescedGroup {
     first: usize,
     last: usize,
     packets: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Group {
     payload: usize,
     /// `None` for a packet that cannot be merged.
     joint: Option<Joint>,
-    flow: Option<Flow>,
+    flow: Option<FlowHash>,
     /// Whether another packet may follow.
     is_open: bool,
     /// Whether the first packet's checksums are known to be right.
@@ -55,7 +55,7 @@ pub(crate) enum Joins {
 /// Groups the packets of bursts. Keeps its buffers between calls.
 #[derive(Default)]
 pub(crate) struct Coalescer {
-    groups: Vec<Group>,
+    groups: Vec<CoalescedGroup>,
     /// For each packet the next of its group.
     next: Vec<usize>,
 }
@@ -76,12 +76,12 @@ impl Coalescer {
     }
 
     /// The groups of the burst.
-    pub(crate) fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[CoalescedGroup] {
         &self.groups
     }
 
     /// The places of a group's packets in the burst.
-    pub(crate) fn packets(&self, group: &Group) -> impl Iterator<Item = usize> {
+    pub(crate) fn packets(&self, group: &CoalescedGroup) -> impl Iterator<Item = usize> {
         let mut at = group.first;
         std::iter::from_fn(move || {
             let here = (at != END).then_some(at)?;
@@ -92,13 +92,14 @@ impl Coalescer {
 
     /// Appends the packet to the group of its flow, if it continues one. Otherwise that group is
     /// closed, so that nothing of the flow overtakes the packet.
-    fn join(&mut self, burst: &[Frame], index: usize, flow: Option<Flow>, joint: Option<Joint>) -> bool {
+    fn join(&mut self, burst: &[Frame], index: usize, flow: Option<FlowHash>, joint: Option<Joint>) -> bool {
         let Some(flow) = flow else {
             // A packet without a known flow keeps its place among all.
             self.groups.iter_mut().for_each(|group| group.is_open = false);
             return false;
         };
-        let of_flow = |group: &&mut Group| group.is_open && group.flow.is_some_and(|own| own == flow);
+        let of_flow =
+            |group: &&mut CoalescedGroup| group.is_open && group.flow.is_some_and(|own| own == flow);
         let Some(group) = self.groups.iter_mut().rev().find(of_flow) else { return false };
         group.is_open = false;
         let (Some(joint), Some(first)) = (joint, group.joint) else { return false };
@@ -125,8 +126,8 @@ impl Coalescer {
         true
     }
 
-    fn begin(&mut self, index: usize, flow: Option<Flow>, joint: Option<Joint>) {
-        self.groups.push(Group {
+    fn begin(&mut self, index: usize, flow: Option<FlowHash>, joint: Option<Joint>) {
+        self.groups.push(CoalescedGroup {
             first: index,
             last: index,
             packets: 1,
@@ -139,7 +140,7 @@ impl Coalescer {
     }
 }
 
-impl Group {
+impl CoalescedGroup {
     /// The place of its first packet in the burst.
     pub(crate) fn first(&self) -> usize {
         self.first

@@ -10,7 +10,7 @@ const DONT_FRAGMENT: u16 = 0x4000;
 
 /// Addresses, ports and protocol, mixed into a number: packets of one flow have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flow(u64);
+pub(crate) struct FlowHash(u64);
 
 /// A packet that may be joined with others of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +31,10 @@ pub(crate) struct Joint {
 
 /// The flow of a TCP segment or UDP datagram, and what merging needs of it, if it may be merged.
 /// Other packets, and fragments, have no flow.
-pub(crate) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
+pub(crate) fn flow_of(packet: &[u8]) -> (Option<FlowHash>, Option<Joint>) {
     match whole(packet) {
         Some((protocol, transport)) => {
-            let flow = Flow::of(packet, protocol, transport);
+            let flow = FlowHash::of(packet, protocol, transport);
             (flow, flow.and_then(|_| Joint::of(packet, protocol, transport)))
         }
         None => (None, None),
@@ -59,7 +59,7 @@ fn whole(packet: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-impl Flow {
+impl FlowHash {
     fn of(packet: &[u8], protocol: u8, transport: usize) -> Option<Self> {
         if protocol != protocol::TCP && protocol != protocol::UDP {
             return None;

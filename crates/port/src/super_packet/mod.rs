@@ -11,9 +11,9 @@ mod flow;
 mod offload;
 mod split;
 
-pub(crate) use coalesce::{Coalescer, Group, HEADERS_BYTES, Joins, MOST_PACKETS};
+pub(crate) use coalesce::{CoalescedGroup, Coalescer, HEADERS_BYTES, Joins, MOST_PACKETS};
 pub(crate) use offload::{HEADER_BYTES, OffloadHeader};
-pub(crate) use split::{Cut, Next};
+pub(crate) use split::{Cut, NextSegment};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 pub(crate) const TAILROOM: usize = 320;

@@ -31,7 +31,7 @@ pub(crate) struct Cut {
 
 /// The outcome for the next segment.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextSegment {
     /// It is in a frame.
     Frame(Frame),
     /// No frame was free; it stays.
@@ -76,18 +76,18 @@ impl Cut {
     }
 
     /// Cuts the next segment off `packet`.
-    pub(crate) fn next(&mut self, packet: &[u8], pool: &mut FramePool) -> Next {
+    pub(crate) fn next(&mut self, packet: &[u8], pool: &mut FramePool) -> NextSegment {
         let bytes = self.segment_bytes.min(self.end - self.at);
         let len = self.payload + bytes;
         let Some(size) = pool.size_for(len, TAILROOM) else {
             self.advance(bytes);
-            return Next::TooLong;
+            return NextSegment::TooLong;
         };
-        let Some(mut frame) = pool.take(size) else { return Next::NoFrame };
+        let Some(mut frame) = pool.take(size) else { return NextSegment::NoFrame };
         let Ok(place) = frame.append(len) else {
             pool.give_back(frame);
             self.advance(bytes);
-            return Next::TooLong;
+            return NextSegment::TooLong;
         };
         let (headers, payload) = place.split_at_mut(self.payload);
         headers.copy_from_slice(&packet[..self.payload]);
@@ -96,7 +96,7 @@ impl Cut {
             self.fit_headers(segments, place);
         }
         self.advance(bytes);
-        Next::Frame(frame)
+        NextSegment::Frame(frame)
     }
 
     fn advance(&mut self, bytes: usize) {

@@ -3,7 +3,7 @@
 use convoy_packet::{Frame, FramePool, IpHeader, checksum, ip, ipv4, protocol, tcp, udp};
 use proptest::prelude::*;
 
-use super::{Coalescer, Cut, Joins, Next, OffloadHeader};
+use super::{Coalescer, Cut, Joins, NextSegment, OffloadHeader};
 
 /// Description of a packet.
 #[derive(Clone, Debug)]
@@ -123,11 +123,11 @@ fn cut(offload: &OffloadHeader, bytes: &mut [u8], pool: &mut FramePool) -> Optio
     let mut packets = Vec::new();
     while !cut.is_done() {
         match cut.next(bytes, pool) {
-            Next::Frame(frame) => {
+            NextSegment::Frame(frame) => {
                 packets.push(frame.to_vec());
                 pool.give_back(frame);
             }
-            Next::NoFrame | Next::TooLong => panic!("there are frames of all sizes"),
+            NextSegment::NoFrame | NextSegment::TooLong => panic!("there are frames of all sizes"),
         }
     }
     Some(packets)
@@ -333,6 +333,6 @@ proptest! {
         let burst: Vec<Frame> = packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
         let mut coalescer = Coalescer::default();
         coalescer.group(&burst, Joins::TcpAndUdp);
-        prop_assert_eq!(coalescer.groups().iter().map(super::Group::len).sum::<usize>(), burst.len());
+        prop_assert_eq!(coalescer.groups().iter().map(super::CoalescedGroup::len).sum::<usize>(), burst.len());
     }
 }

@@ -225,9 +225,9 @@ impl Map {
 }
 
 /// A program that the kernel has verified.
-pub(crate) struct Program(OwnedFd);
+pub(crate) struct VerifiedProgram(OwnedFd);
 
-impl Program {
+impl VerifiedProgram {
     /// Loads a program. The maps that it names are kept by it.
     ///
     /// # Errors
@@ -304,7 +304,7 @@ impl Program {
     }
 }
 
-impl AsFd for Program {
+impl AsFd for VerifiedProgram {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

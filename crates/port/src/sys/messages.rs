@@ -14,7 +14,7 @@ use super::{Control, Name};
 /// One message: the bytes of some frames, one after the other, without the first `skip` bytes of
 /// each.
 #[derive(Clone)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingMessage {
     pub(crate) frames: Range<usize>,
     pub(crate) skip: usize,
     pub(crate) to: Name,
@@ -45,7 +45,7 @@ impl Sender {
         &mut self,
         socket: BorrowedFd<'_>,
         frames: &[Frame],
-        messages: &[Outgoing],
+        messages: &[OutgoingMessage],
     ) -> io::Result<usize> {
         self.slices.clear();
         self.headers.clear();
@@ -125,7 +125,7 @@ impl Sender {
 }
 
 /// Room for many messages, and what the last call received.
-pub(crate) struct Incoming {
+pub(crate) struct MessageRoom {
     memory: Vec<u8>,
     message_bytes: usize,
     stride: usize,
@@ -137,10 +137,10 @@ pub(crate) struct Incoming {
 }
 
 // SAFETY: the pointers inside are written again in each `receive` and not looked at after it.
-unsafe impl Send for Incoming {}
+unsafe impl Send for MessageRoom {}
 
 /// One received message.
-pub(crate) struct Message<'a> {
+pub(crate) struct ReceivedMessage<'a> {
     /// Its content.
     pub(crate) bytes: &'a [u8],
     /// Its sender.
@@ -151,7 +151,7 @@ pub(crate) struct Message<'a> {
     pub(crate) is_cut: bool,
 }
 
-impl Incoming {
+impl MessageRoom {
     /// Room for `messages` messages of up to `message_bytes` bytes.
     pub(crate) fn new(messages: usize, message_bytes: usize) -> Self {
         // A stride that is no power of two: messages then do not fall on the same lines of a cache.
@@ -214,14 +214,14 @@ impl Incoming {
     }
 
     /// One of the messages that the last call received.
-    pub(crate) fn message(&self, at: usize) -> Option<Message<'_>> {
+    pub(crate) fn message(&self, at: usize) -> Option<ReceivedMessage<'_>> {
         if at >= self.count {
             return None;
         }
         let header = &self.headers[at];
         let start = at * self.stride;
         let len = (header.msg_len as usize).min(self.message_bytes);
-        Some(Message {
+        Some(ReceivedMessage {
             bytes: &self.memory[start..start + len],
             from: self.names[at].address(),
             control: &self.controls[at],

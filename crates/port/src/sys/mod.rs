@@ -17,9 +17,9 @@ mod tun;
 mod words;
 mod xdp;
 
-pub(crate) use bpf::{Instruction, Map, MapKind, Program, ProgramKind, XdpMode};
+pub(crate) use bpf::{Instruction, Map, MapKind, ProgramKind, VerifiedProgram, XdpMode};
 pub(crate) use control::{Control, number};
-pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
+pub(crate) use messages::{MessageRoom, OutgoingMessage, ReceivedMessage, Sender};
 pub(crate) use name::Name;
 pub(crate) use option::{
     attach_reuse_port, borrow, mtu_of_refusal, receive_beside, set_carrier, set_dont_fragment,

@@ -4,7 +4,7 @@ use convoy_settings::{Checker, tables};
 
 use super::{Tun, TunConfig};
 use crate::contract::Reopening;
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::{PortConfig, PortError};
 
 /// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200
@@ -40,11 +40,11 @@ impl Backend for TunSettings {
     const WORD: &'static str = "tun";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::Inside,
+        side: PortSide::Inside,
         carries_udp: false,
         carries_native: false,
         carries_ike: false,
-        queues: Queues::EachWorker,
+        queues: QueueCount::EachWorker,
         hears_reports: false,
         is_engine: false,
         is_interface: true,
@@ -55,7 +55,7 @@ impl Backend for TunSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &TunKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &TunKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         if entry.lacks("device", keys.device.is_some()) {
             entry.add(c, "a tun port needs device = \"convoy0\"");
         }
@@ -94,7 +94,7 @@ impl Backend for TunSettings {
         self.mtu
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         let config = TunConfig {
             name: port.name.clone(),
             device: self.device.clone(),

@@ -68,7 +68,7 @@ impl Wrapper {
 
 /// The fields of a packet's headers that are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct UdpHead {
     pub(super) source: IpAddr,
     pub(super) source_port: u16,
     pub(super) peer: SocketAddr,
@@ -82,7 +82,7 @@ pub(super) struct Head {
 
 /// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else, fragments
 /// among it.
-pub(super) fn head(packet: &[u8]) -> Option<Head> {
+pub(super) fn head(packet: &[u8]) -> Option<UdpHead> {
     let (source, peer, traffic_class, dont_fragment, ip_len, datagram) = if packet.first()? >> 4 == 4 {
         let ip = Ipv4::parse(packet).ok().filter(|ip| ip.protocol() == UDP && ip.fragment().is_none())?;
         let (source, peer) = (IpAddr::V4(ip.source()), IpAddr::V4(ip.destination()));
@@ -94,7 +94,7 @@ pub(super) fn head(packet: &[u8]) -> Option<Head> {
     };
     let datagram = Udp::parse(datagram).ok()?;
     let (source_port, peer) = (datagram.source_port(), SocketAddr::new(peer, datagram.destination_port()));
-    Some(Head { source, source_port, peer, traffic_class, dont_fragment, len: ip_len + HEADER_BYTES })
+    Some(UdpHead { source, source_port, peer, traffic_class, dont_fragment, len: ip_len + HEADER_BYTES })
 }
 
 #[cfg(test)]

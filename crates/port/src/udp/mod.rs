@@ -21,13 +21,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use convoy_packet::{Frame, FramePool};
 
-use crate::fragments::{Ends, FragmentSender};
+use crate::fragments::{FragmentEnds, FragmentSender};
 use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 use endpoint::{Endpoint, Sharing};
-use receive::Receiver;
+use receive::UdpReceiver;
 use reports::Reports;
-use send::{Bounds, Plan};
+use send::{Bounds, UdpSends};
 pub use settings::UdpSettings;
 use sort::Sorter;
 use steering::Steering;
@@ -61,21 +61,21 @@ pub struct UdpConfig {
 }
 
 /// One queue of the `udp` port.
-pub struct Udp {
+pub struct UdpQueue {
     out: Outgoing,
     endpoints: Vec<Endpoint>,
-    receiver: Receiver,
+    receiver: UdpReceiver,
     reports: Reports,
     /// The endpoint to ask first, so that all are served in turn.
     turn: usize,
-    plan: Plan,
+    plan: UdpSends,
     sorter: Sorter,
     /// Directs packets to this queue, among several, where the kernel can do so.
     steering: Option<Steering>,
     why_not_steered: Option<io::Error>,
 }
 
-impl Udp {
+impl UdpQueue {
     /// Opens the port's queues, each with one socket for each address.
     ///
     /// # Errors
@@ -146,10 +146,10 @@ impl Udp {
         Ok(Self {
             out: Outgoing::new(description, fragments),
             endpoints,
-            receiver: Receiver::new(),
+            receiver: UdpReceiver::new(),
             reports,
             turn: 0,
-            plan: Plan::new(),
+            plan: UdpSends::new(),
             sorter: Sorter::default(),
             steering: None,
             why_not_steered: None,
@@ -215,8 +215,9 @@ impl Udp {
     /// Sends a frame that no UDP socket can send: a fragment. Returns `false` if there is no room
     /// now.
     fn send_fragment(&mut self, frame: &Frame) -> Result<bool, PortError> {
-        let is_ours = |ends: &Ends| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
-        let Some(ends) = Ends::of_fragment(frame).filter(is_ours) else {
+        let is_ours =
+            |ends: &FragmentEnds| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
+        let Some(ends) = FragmentEnds::of_fragment(frame).filter(is_ours) else {
             self.out.count_not_from_here(frame);
             return Ok(true);
         };
@@ -237,7 +238,7 @@ impl Udp {
     }
 }
 
-impl Port for Udp {
+impl Port for UdpQueue {
     fn description(&self) -> &PortDescription {
         &self.out.description
     }

@@ -8,7 +8,7 @@ use convoy_packet::{Frame, FramePool};
 use super::endpoint::Endpoint;
 use super::header::{Arrival, Wrapper};
 use crate::PortCounters;
-use crate::sys::{Control, Incoming, Message, number};
+use crate::sys::{Control, MessageRoom, ReceivedMessage, number};
 
 /// Messages received at once.
 const MESSAGES: usize = 32;
@@ -18,8 +18,8 @@ const MESSAGE_BYTES: usize = 65_535;
 const USUAL_HOPS: u8 = 64;
 
 /// Received and not handed out yet.
-pub(super) struct Receiver {
-    incoming: Incoming,
+pub(super) struct UdpReceiver {
+    incoming: MessageRoom,
     /// The destination of what the socket receives.
     local: SocketAddr,
     /// Messages from `next` to `count` wait; of the first of them, bytes from `at` on.
@@ -30,11 +30,11 @@ pub(super) struct Receiver {
     wrapper: Option<Wrapper>,
 }
 
-impl Receiver {
+impl UdpReceiver {
     pub(super) fn new() -> Self {
         let local = SocketAddr::from(([0, 0, 0, 0], 0));
         Self {
-            incoming: Incoming::new(MESSAGES, MESSAGE_BYTES),
+            incoming: MessageRoom::new(MESSAGES, MESSAGE_BYTES),
             local,
             next: 0,
             count: 0,
@@ -122,7 +122,7 @@ fn push(
 
 /// Source and destination of a message, and the length of each datagram in it but the last, in
 /// bytes. `None` if unknown or truncated.
-fn describe(message: &Message<'_>, local: SocketAddr) -> Option<(Arrival, usize)> {
+fn describe(message: &ReceivedMessage<'_>, local: SocketAddr) -> Option<(Arrival, usize)> {
     if message.is_cut {
         return None;
     }

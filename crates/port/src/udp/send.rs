@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use convoy_packet::Frame;
 
 use super::endpoint::Endpoint;
-use super::header::{Head, head};
-use crate::sys::{Control, Name, Outgoing, Sender};
+use super::header::{UdpHead, head};
+use crate::sys::{Control, Name, OutgoingMessage, Sender};
 
 /// Segments that every kernel takes in one message.
 const SEGMENTS: usize = 64;
@@ -18,13 +18,13 @@ const MESSAGE_BYTES: usize = 65_000;
 const MESSAGES: usize = 64;
 
 /// Messages that one socket can send in one call.
-pub(super) struct Plan {
-    messages: Vec<Outgoing>,
+pub(super) struct UdpSends {
+    messages: Vec<OutgoingMessage>,
     sender: Sender,
     /// Index of the endpoint.
     pub(super) endpoint: usize,
     /// The headers of the first message.
-    pub(super) first: Option<Head>,
+    pub(super) first: Option<UdpHead>,
 }
 
 /// The limits of a message.
@@ -36,7 +36,7 @@ pub(super) struct Bounds {
     pub(super) single_until: usize,
 }
 
-impl Plan {
+impl UdpSends {
     pub(super) fn new() -> Self {
         let messages = Vec::with_capacity(MESSAGES);
         Self { messages, sender: Sender::default(), endpoint: 0, first: None }
@@ -67,7 +67,7 @@ impl Plan {
             let may_join = endpoint.can_segment && next >= bounds.single_until;
             let count = if may_join { run_len(&burst[next..], head, bounds.mtu) } else { 1 };
             let segment = (count > 1).then(|| burst[next].len() - head.len);
-            self.messages.push(Outgoing {
+            self.messages.push(OutgoingMessage {
                 frames: next..next + count,
                 skip: head.len,
                 to: Name::from(head.peer),
@@ -97,7 +97,7 @@ impl Plan {
 }
 
 /// The socket of the packet's own source; if none has its port, any of its address.
-fn endpoint_for(endpoints: &[Endpoint], head: &Head) -> Option<usize> {
+fn endpoint_for(endpoints: &[Endpoint], head: &UdpHead) -> Option<usize> {
     let of_address = |endpoint: &Endpoint| endpoint.sends_from(head.source);
     let of_port = |endpoint: &Endpoint| endpoint.local.port() == head.source_port;
     let own = endpoints.iter().position(|endpoint| of_address(endpoint) && of_port(endpoint));
@@ -106,7 +106,7 @@ fn endpoint_for(endpoints: &[Endpoint], head: &Head) -> Option<usize> {
 
 /// The number of frames, from the front, that form one run: equal headers and length, only the last
 /// may be shorter.
-fn run_len(burst: &[Frame], first: Head, mtu: usize) -> usize {
+fn run_len(burst: &[Frame], first: UdpHead, mtu: usize) -> usize {
     let len = burst[0].len();
     // An empty datagram is no segment: it would vanish in a run.
     if len > mtu || len == first.len {
@@ -127,7 +127,7 @@ fn run_len(burst: &[Frame], first: Head, mtu: usize) -> usize {
     count
 }
 
-fn control(head: &Head, names_source: bool, segment: Option<usize>) -> Control {
+fn control(head: &UdpHead, names_source: bool, segment: Option<usize>) -> Control {
     let mut control = Control::EMPTY;
     let class = i32::from(head.traffic_class).to_ne_bytes();
     match head.source {

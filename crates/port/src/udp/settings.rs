@@ -2,8 +2,8 @@
 
 use convoy_settings::{Checker, tables};
 
-use super::{Udp, UdpConfig};
-use crate::contract::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use super::{UdpConfig, UdpQueue};
+use crate::contract::{Backend, CheckedPort, Opened, PortContext, PortSide, PortTraits, QueueCount};
 use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
 
 tables! {
@@ -26,11 +26,11 @@ impl Backend for UdpSettings {
     const WORD: &'static str = "udp";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::Outside,
+        side: PortSide::Outside,
         carries_udp: true,
         carries_native: false,
         carries_ike: true,
-        queues: Queues::EachWorker,
+        queues: QueueCount::EachWorker,
         hears_reports: true,
         is_engine: false,
         is_interface: false,
@@ -41,7 +41,7 @@ impl Backend for UdpSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &UdpKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &UdpKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         entry.check_socket_addresses(c);
         let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, 1..=u16::MAX);
         if let Some(text) = keys.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
@@ -54,8 +54,8 @@ impl Backend for UdpSettings {
         Some(self.udp_port)
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
-        let queues = Udp::bind(&UdpConfig {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
+        let queues = UdpQueue::bind(&UdpConfig {
             name: port.name.clone(),
             addresses: port.plain_addresses(),
             ports: std::iter::once(self.udp_port).chain(context.ike_port).collect(),
@@ -66,7 +66,7 @@ impl Backend for UdpSettings {
             reports: context.reports.clone(),
             mark: context.mark,
         })?;
-        let why_not = queues.first().and_then(Udp::why_not_steered);
+        let why_not = queues.first().and_then(UdpQueue::why_not_steered);
         let note = why_not.map(|error| {
             format!(
                 "the kernel cannot deliver packets to the worker of their SA, so workers \

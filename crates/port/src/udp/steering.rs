@@ -7,17 +7,17 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::endpoint::Endpoint;
-use crate::assembler::{Assembler, CONTEXT, LOOK_UP, Label, R0, R1, R2, R5, Reads, STACK, Size};
-use crate::sys::{Instruction, Program, ProgramKind, SharedWords, attach_reuse_port};
+use crate::assembler::{Assembler, CONTEXT, JumpTarget, LOOK_UP, R0, R1, R2, R5, Reads, STACK, Size};
+use crate::sys::{Instruction, ProgramKind, SharedWords, VerifiedProgram, attach_reuse_port};
 
 /// Entries of the table, a power of two. Of SPIs with the same entry the last one set has it; the
 /// packets of others may come to a worker that has to hand them over.
 const ENTRIES: usize = 1 << 16;
 
 /// The table: for each entry the number of a queue, plus one.
-pub(super) struct Table(SharedWords);
+pub(super) struct SteeringTable(SharedWords);
 
-impl Table {
+impl SteeringTable {
     /// Packets of this SPI go to this queue from now on.
     fn set(&self, spi: u32, queue: usize) {
         self.0.set(entry(spi), queue as u32 + 1);
@@ -32,7 +32,7 @@ fn entry(spi: u32) -> usize {
 
 /// One queue's end of the table.
 pub(super) struct Steering {
-    table: Arc<Table>,
+    table: Arc<SteeringTable>,
     queue: usize,
 }
 
@@ -52,8 +52,8 @@ pub(super) fn steer<'a>(
     first: impl Iterator<Item = &'a Endpoint>,
     queues: usize,
 ) -> io::Result<Vec<Steering>> {
-    let table = Table(SharedWords::new(ENTRIES)?);
-    let program = Program::load(ProgramKind::SocketFilter, &program(table.0.map().number()))?;
+    let table = SteeringTable(SharedWords::new(ENTRIES)?);
+    let program = VerifiedProgram::load(ProgramKind::SocketFilter, &program(table.0.map().number()))?;
     for endpoint in first {
         attach_reuse_port(endpoint.socket.as_fd(), program.as_fd())?;
     }
@@ -77,11 +77,11 @@ fn program(table: i32) -> Vec<Instruction> {
     asm.advance(R2, KEY.into());
     asm.map(R1, table);
     asm.call(LOOK_UP);
-    asm.if_null(R0, Label::Pass);
+    asm.if_null(R0, JumpTarget::Pass);
     asm.load(Size::Word, R0, R0, 0);
     asm.advance(R0, -1);
     asm.exit();
-    asm.here(Label::Pass);
+    asm.here(JumpTarget::Pass);
     asm.set(R0, -1);
     asm.exit();
     asm.finish()

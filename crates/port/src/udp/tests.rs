@@ -27,11 +27,11 @@ fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
     }
 }
 
-fn bind(addresses: &[&str], offloads: bool) -> Udp {
-    Udp::bind(&config(addresses, offloads)).expect("loopback is there").remove(0)
+fn bind(addresses: &[&str], offloads: bool) -> UdpQueue {
+    UdpQueue::bind(&config(addresses, offloads)).expect("loopback is there").remove(0)
 }
 
-fn local(port: &Udp) -> SocketAddr {
+fn local(port: &UdpQueue) -> SocketAddr {
     port.local_addresses().next().expect("an endpoint")
 }
 
@@ -49,13 +49,13 @@ fn packet(
 }
 
 /// Waits until one of the port's descriptors is readable.
-fn wait(port: &Udp) {
+fn wait(port: &UdpQueue) {
     let all = port.readable_fds().expect("something to wait for");
     let mut all: Vec<PollFd<'_>> = all.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     assert_eq!(poll(&mut all, PollTimeout::from(5_000_u16)), Ok(1));
 }
 
-fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
+fn receive(port: &mut UdpQueue, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     let mut received = Vec::new();
     for _ in 0..1000 {
         let mut burst = Vec::new();
@@ -91,7 +91,7 @@ fn exchange(address: &str, offloads: bool) -> u64 {
 fn packets_leave_by_the_socket_of_their_source_port() {
     own_loopback();
     let two = UdpConfig { ports: vec![0, 0], ..config(&["127.0.0.79"], true) };
-    let mut port = Udp::bind(&two).expect("loopback is there").remove(0);
+    let mut port = UdpQueue::bind(&two).expect("loopback is there").remove(0);
     let mut peer = bind(&["127.0.0.79"], true);
     let mut pool = FramePool::new(16, 0);
     let locals: Vec<SocketAddr> = port.local_addresses().collect();
@@ -245,7 +245,7 @@ fn several_queues_share_an_address_and_nothing_is_lost() {
     let mut a = bind(&["127.0.0.1"], true);
     let mut wanted = config(&["127.0.0.1"], true);
     (wanted.queues, wanted.ports) = (3, vec![4500]);
-    let mut queues = Udp::bind(&wanted).expect("loopback");
+    let mut queues = UdpQueue::bind(&wanted).expect("loopback");
     let mut pool = FramePool::new(64, 0);
     let mut burst: Vec<Frame> =
         (0..40_u8).map(|k| packet(&mut pool, local(&a), local(&queues[0]), &[k; 90], 0)).collect();
@@ -262,7 +262,7 @@ fn errors_say_what_to_do() {
     let message = |change: &dyn Fn(&mut UdpConfig)| {
         let mut wanted = config(&["127.0.0.1"], true);
         change(&mut wanted);
-        Udp::bind(&wanted).err().expect("refused").to_string()
+        UdpQueue::bind(&wanted).err().expect("refused").to_string()
     };
     let busy = message(&|wanted| wanted.ports = vec![local(&taken).port()]);
     assert!(busy.contains("another program") && busy.contains("port outside"), "{busy}");

@@ -4,17 +4,17 @@ use std::net::IpAddr;
 
 use convoy_packet::protocol::{FRAGMENT, UDP};
 use convoy_packet::{Fragment, Frame, FramePool, Icmp, IpHeader, Layout, checksum, ipv4, ipv6, udp};
-use convoy_port::{Port, Udp, UdpConfig};
+use convoy_port::{Port, UdpConfig, UdpQueue};
 
 use convoy_kernel::testing::{Namespace, ip, run, sent_buffers};
 
 const PORT: u16 = 4500;
 
-fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
+fn bind(namespace: &Namespace, address: &str, offloads: bool) -> UdpQueue {
     bind_queues(namespace, address, offloads, 1).remove(0)
 }
 
-fn bind_queues(namespace: &Namespace, address: &str, offloads: bool, queues: usize) -> Vec<Udp> {
+fn bind_queues(namespace: &Namespace, address: &str, offloads: bool, queues: usize) -> Vec<UdpQueue> {
     let addresses: Vec<IpAddr> = vec![address.parse().expect("an address")];
     let config = UdpConfig {
         name: "outside".into(),
@@ -27,7 +27,7 @@ fn bind_queues(namespace: &Namespace, address: &str, offloads: bool, queues: usi
         offloads,
         mark: None,
     };
-    namespace.inside(|| Udp::bind(&config)).expect("the address is ours")
+    namespace.inside(|| UdpQueue::bind(&config)).expect("the address is ours")
 }
 
 /// An outer IP and UDP header, as the far port will write them.
@@ -56,7 +56,7 @@ fn packet_between(
     packet
 }
 
-fn send(port: &mut Udp, pool: &mut FramePool, packets: &[Vec<u8>]) {
+fn send(port: &mut UdpQueue, pool: &mut FramePool, packets: &[Vec<u8>]) {
     for packets in packets.chunks(64) {
         let mut burst: Vec<Frame> =
             packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
@@ -67,7 +67,7 @@ fn send(port: &mut Udp, pool: &mut FramePool, packets: &[Vec<u8>]) {
 }
 
 /// Receives until `count` packets have come, or none comes for a second.
-fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
+fn receive(port: &mut UdpQueue, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let mut received = Vec::new();
     while received.len() < count {
@@ -142,7 +142,7 @@ fn exchange_over(
         );
         assert_eq!((counters.send_dropped, counters.receive_dropped), (0, 0));
     }
-    let cost = |port: &Udp, namespace: &Namespace, device: &str| Cost {
+    let cost = |port: &UdpQueue, namespace: &Namespace, device: &str| Cost {
         system_calls: port.counters().system_calls,
         buffers: namespace.inside(|| sent_buffers(device)),
     };
@@ -232,7 +232,7 @@ fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
 /// A router between two hosts whose second link has an MTU of only 1,300 bytes. Three times sends
 /// five packets across, four of which are longer. Returns the sending port, what it received, and
 /// what the other host received.
-fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (UdpQueue, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let (left, router, right) = (Namespace::create(), Namespace::create(), Namespace::create());
     left.link(
         &router,

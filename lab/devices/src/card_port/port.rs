@@ -19,7 +19,7 @@ use super::filter;
 use super::interface_line::InterfaceLine;
 use super::signature;
 use super::{CardSettings, InterruptSettings};
-use convoy_port::l2_host::{Identity, Incoming, L2Host, OwnFrame, Takes, echo_reply};
+use convoy_port::l2_host::{HostIdentity, Incoming, L2Host, OwnFrame, PortTakes, echo_reply};
 use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind, PortSettings};
 
 /// The longest IP packet in a frame of the card's, in bytes.
@@ -102,7 +102,7 @@ impl CardPort {
         }
         let mac = config.mac.unwrap_or_else(|| made_from(&config.interface, index));
         let identity =
-            Identity::new(mac, &config.addresses, &config.gateways, Takes::Own).map_err(invalid)?;
+            HostIdentity::new(mac, &config.addresses, &config.gateways, PortTakes::Own).map_err(invalid)?;
         let settings = nic_settings(config.function, config.mtu, config.interrupts);
         let (control, nic) = pair(line, &settings).map_err(|error| invalid(format!("its card: {error}")))?;
         control.set_checks(config.checks.clone());

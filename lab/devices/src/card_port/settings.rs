@@ -9,7 +9,9 @@ use convoy_settings::{Checker, tables};
 use super::filter::{self, FilterKeys};
 use super::signature::{self, SignatureKeys};
 use convoy_port::l2_host::keys::{check_addresses, gateway, gateway_v6, mac};
-use convoy_port::{Backend, Context, Entry, Opened, PortConfig, PortError, PortTraits, Queues, Side};
+use convoy_port::{
+    Backend, CheckedPort, Opened, PortConfig, PortContext, PortError, PortSide, PortTraits, QueueCount,
+};
 
 tables! {
     /// Its own keys.
@@ -63,11 +65,11 @@ impl Backend for CardSettings {
     const WORD: &'static str = "card";
 
     const TRAITS: PortTraits = PortTraits {
-        side: Side::Outside,
+        side: PortSide::Outside,
         carries_udp: true,
         carries_native: true,
         carries_ike: true,
-        queues: Queues::One,
+        queues: QueueCount::One,
         hears_reports: false,
         is_engine: true,
         is_interface: false,
@@ -78,7 +80,7 @@ impl Backend for CardSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &CardKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &CardKeys, entry: &CheckedPort<'_>, c: &mut Checker<'_>) -> Self {
         check_addresses(entry, c);
         if entry.lacks_address() || entry.lacks("interface", keys.interface.is_some()) {
             let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
@@ -112,7 +114,7 @@ impl Backend for CardSettings {
         super::port::nic_settings(self.function, mtu.into(), self.interrupts).packet_chunks()
     }
 
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    fn open(&self, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
         open(self, port, context)
     }
 }
@@ -137,7 +139,7 @@ fn checks(keys: &CardKeys, c: &mut Checker<'_>) -> Checks {
 }
 
 #[cfg(feature = "card")]
-fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+fn open(settings: &CardSettings, port: &PortConfig, context: &PortContext) -> Result<Opened, PortError> {
     use std::net::IpAddr;
 
     use super::{CardConfig, CardPort};
@@ -158,7 +160,7 @@ fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result
 }
 
 #[cfg(not(feature = "card"))]
-fn open(_: &CardSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
+fn open(_: &CardSettings, port: &PortConfig, _: &PortContext) -> Result<Opened, PortError> {
     let reason =
         "this program was built without the card; build it with --features card (docs/lab/devices.md)";
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })

@@ -2,7 +2,7 @@
 
 use convoy_engine::{
     AutoSelect, BusTiming, Cost, Engine, EngineBackend, EngineContext, EngineError, EngineStart,
-    EngineTraits, Found, IdleEngine, Made, Missing, Placement, transforms,
+    EngineTraits, FoundEngine, IdleEngine, Made, MissingEngine, Placement, transforms,
 };
 use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, Text, tables};
@@ -88,9 +88,9 @@ impl EngineBackend for ModelSettings {
         Placement::Lookaside
     }
 
-    fn find() -> Result<Found, Missing> {
+    fn find() -> Result<FoundEngine, MissingEngine> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Found { version, left_out: None, transforms: transforms(), devices: Vec::new() })
+        Ok(FoundEngine { version, left_out: None, transforms: transforms(), devices: Vec::new() })
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {

@@ -7,21 +7,21 @@ use convoy_measure::{
     DeviceUnderTest, End, Flow, Goal, Lengths, Outcome, Phase, Rates, Shape, Tester, Time, Trial, Ways,
     search,
 };
-use convoy_port::memory::{self, Faults, Now};
+use convoy_port::memory::{self, LinkFaults, ReadNs};
 
 const MTU: usize = 9000;
 /// Capacity of the link's rings in packets: more than arrive between two rounds.
 const RING: usize = 1024;
 
 /// A tester at both ends of a link with these impairments in each direction.
-fn tester(there: Faults, back: Faults) -> Tester {
+fn tester(there: LinkFaults, back: LinkFaults) -> Tester {
     tester_of(there, back, flow())
 }
 
-fn tester_of(there: Faults, back: Faults, flow: Flow) -> Tester {
+fn tester_of(there: LinkFaults, back: LinkFaults, flow: Flow) -> Tester {
     let time = VirtualTime::new();
     let clock = time.clone();
-    let now: Now = Arc::new(move || clock.now_ns());
+    let now: ReadNs = Arc::new(move || clock.now_ns());
     let (near, far) = memory::faulty_link("near", "far", RING, MTU, [there, back], &now);
     let ends = [near, far].map(|port| End::new(Box::new(port)).expect("memory for frames"));
     Tester::new(ends, flow, Time::Virtual(time))
@@ -49,7 +49,7 @@ fn send(tester: &mut Tester, packets_per_second: f64, seconds: f64, ways: Ways) 
 #[test]
 fn delay_is_found_within_a_percent_and_nothing_else() {
     for delay_ns in [200_000, 1_000_000, 25_000_000] {
-        let mut tester = tester(Faults { delay_ns, ..Faults::default() }, Faults::default());
+        let mut tester = tester(LinkFaults { delay_ns, ..LinkFaults::default() }, LinkFaults::default());
         let outcome = send(&mut tester, 50_000.0, 0.2, Ways::One);
         assert_eq!((outcome.sent, outcome.received, outcome.duplicated), (10_000, 10_000, 0));
         assert_eq!(outcome.reordering.packets + outcome.foreign, 0);
@@ -63,8 +63,8 @@ fn delay_is_found_within_a_percent_and_nothing_else() {
 #[test]
 fn loss_and_duplication_are_found_within_a_percent() {
     for part in [0.05, 0.2] {
-        let faults = Faults { loss: part, duplication: part, ..Faults::default() };
-        let outcome = send(&mut tester(faults, Faults::default()), 400_000.0, 1.0, Ways::One);
+        let faults = LinkFaults { loss: part, duplication: part, ..LinkFaults::default() };
+        let outcome = send(&mut tester(faults, LinkFaults::default()), 400_000.0, 1.0, Ways::One);
         // Statistical variation with 400,000 packets and a loss of one in twenty stays below this
         // bound.
         assert!((outcome.loss_ratio() - part).abs() < part * 0.02, "{} of {part}", outcome.loss_ratio());
@@ -78,11 +78,16 @@ fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
     use convoy_packet::FramePool;
     use convoy_port::Port;
     // The tester owns its ports, so the same packets are sent through a second, identical link.
-    let faults =
-        Faults { loss: 0.03, duplication: 0.02, reordering: 0.01, overtaken_by: 5, ..Faults::default() };
-    let outcome = send(&mut tester(faults, Faults::default()), 100_000.0, 1.0, Ways::One);
-    let now: Now = Arc::new(|| 0);
-    let (mut a, mut b) = memory::faulty_link("a", "b", RING, MTU, [faults, Faults::default()], &now);
+    let faults = LinkFaults {
+        loss: 0.03,
+        duplication: 0.02,
+        reordering: 0.01,
+        overtaken_by: 5,
+        ..LinkFaults::default()
+    };
+    let outcome = send(&mut tester(faults, LinkFaults::default()), 100_000.0, 1.0, Ways::One);
+    let now: ReadNs = Arc::new(|| 0);
+    let (mut a, mut b) = memory::faulty_link("a", "b", RING, MTU, [faults, LinkFaults::default()], &now);
     let (mut pool, mut burst) = (FramePool::new(64, 0), Vec::new());
     for _ in 0..100_000 {
         burst.push(pool.take_filled(&[0; 64], 64).expect("a frame"));
@@ -100,8 +105,8 @@ fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
 #[test]
 fn reordering_and_its_extent_are_found_within_a_percent() {
     for (part, overtaken_by) in [(0.02, 3), (0.005, 20)] {
-        let faults = Faults { reordering: part, overtaken_by, ..Faults::default() };
-        let outcome = send(&mut tester(faults, Faults::default()), 500_000.0, 0.8, Ways::One);
+        let faults = LinkFaults { reordering: part, overtaken_by, ..LinkFaults::default() };
+        let outcome = send(&mut tester(faults, LinkFaults::default()), 500_000.0, 0.8, Ways::One);
         assert_eq!(outcome.lost(), 0);
         let found = outcome.reordering;
         let ratio = found.packets as f64 / outcome.sent as f64;
@@ -117,23 +122,25 @@ fn reordering_and_its_extent_are_found_within_a_percent() {
 
 #[test]
 fn a_way_is_learned_where_there_is_one_each_way() {
-    let lossy = Faults { loss: 0.7, ..Faults::default() };
-    let lost = Faults { loss: 1.0, ..Faults::default() };
-    for (there, back, is_learned) in [(Faults::default(), lossy, true), (Faults::default(), lost, false)] {
+    let lossy = LinkFaults { loss: 0.7, ..LinkFaults::default() };
+    let lost = LinkFaults { loss: 1.0, ..LinkFaults::default() };
+    for (there, back, is_learned) in
+        [(LinkFaults::default(), lossy, true), (LinkFaults::default(), lost, false)]
+    {
         assert_eq!(tester(there, back).learn().expect("a link does not fail"), is_learned);
     }
 }
 
 #[test]
 fn packets_of_ipv6_find_what_those_of_ipv4_do() {
-    let faults = Faults {
+    let faults = LinkFaults {
         packets_per_second: 90_000.0,
         queue_packets: 8,
         delay_ns: 300_000,
         loss: 0.03,
         duplication: 0.02,
         reordering: 0.01,
-        ..Faults::default()
+        ..LinkFaults::default()
     };
     let found = |flow, lengths| {
         let phases = vec![Phase { packets_per_second: 100_000.0, seconds: 0.2 }];
@@ -155,9 +162,9 @@ fn the_rate_is_found_within_a_percent_one_way_and_both() {
     let goal = Goal { loss_ratio: 0.0, width: 0.004, trial_s: 0.2, sum_s: 0.2, exceed_ratio: 0.0 };
     let goals = [goal, Goal { loss_ratio: 0.005, ..goal }];
     for (rate, ways) in [(37_000.0, Ways::One), (290_000.0, Ways::One), (83_000.0, Ways::Both)] {
-        let faults = Faults { packets_per_second: rate, queue_packets: 8, ..Faults::default() };
+        let faults = LinkFaults { packets_per_second: rate, queue_packets: 8, ..LinkFaults::default() };
         // The reverse direction is not a bottleneck.
-        let back = Faults { packets_per_second: rate * 3.0, ..faults };
+        let back = LinkFaults { packets_per_second: rate * 3.0, ..faults };
         let shape = Shape { lengths: Lengths::All(64), ways };
         let rates = Rates { least: 1000.0, most: 900_000.0 };
         let mut device = tester(faults, back);
@@ -176,8 +183,8 @@ fn the_rate_is_found_within_a_percent_one_way_and_both() {
 #[test]
 fn an_overloaded_link_recovers_once_its_queue_is_empty() {
     let queue_packets = 4_000;
-    let faults = Faults { packets_per_second: 100_000.0, queue_packets, ..Faults::default() };
-    let mut tester = tester(faults, Faults::default());
+    let faults = LinkFaults { packets_per_second: 100_000.0, queue_packets, ..LinkFaults::default() };
+    let mut tester = tester(faults, LinkFaults::default());
     let phase = |packets_per_second, seconds| Phase { packets_per_second, seconds };
     let phases = vec![phase(110_000.0, 1.0), phase(50_000.0, 0.5)];
     let trial = Trial { phases, lengths: Lengths::All(64), ways: Ways::One };
@@ -194,7 +201,7 @@ fn an_overloaded_link_recovers_once_its_queue_is_empty() {
 #[test]
 fn a_tester_that_cannot_keep_the_rate_stops_in_time() {
     // A round takes a microsecond and sends a burst of at most 32 packets: 32,000,000 packets/s.
-    let mut tester = tester(Faults::default(), Faults::default());
+    let mut tester = tester(LinkFaults::default(), LinkFaults::default());
     let outcome = send(&mut tester, 320_000_000.0, 0.08, Ways::One);
     assert!(outcome.is_behind(320_000_000.0));
     // In 80 ms, an eighth of that and another 100 ms, at the tester's highest rate.

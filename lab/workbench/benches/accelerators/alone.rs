@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use convoy_dpdk::{Batch, Cipher, Eal, Hash, Icv, Job, SessionKeys, Suite};
+use convoy_dpdk::{DeviceCipher, DeviceHash, DeviceJob, DeviceSuite, Eal, FrameBatch, Icv, SessionKeys};
 use convoy_engine::{Cryptodev, CryptodevSettings, Engine, Multibuffer, Rig};
 use convoy_ipsec::Proposal;
 use convoy_packet::{Frame, FramePool};
@@ -22,7 +22,7 @@ struct Frames(Vec<Frame>);
 
 // SAFETY: the frames are not accessed until they come back, and their bytes are in packet memory.
 #[allow(unsafe_code)]
-unsafe impl Batch for Frames {
+unsafe impl FrameBatch for Frames {
     fn count(&self) -> usize {
         self.0.len()
     }
@@ -48,13 +48,19 @@ fn median(burst: usize, mut once: impl FnMut()) -> f64 {
 fn null(burst: usize) -> f64 {
     let device = Eal::running().expect("it was started").device("crypto_null_alone", 512, 16);
     let device = device.expect("a software device can be made");
-    let suite = Suite { cipher: Cipher::Null, key_len: 0, hash: Hash::None, hash_key_len: 0, icv_len: 0 };
+    let suite = DeviceSuite {
+        cipher: DeviceCipher::Null,
+        key_len: 0,
+        hash: DeviceHash::None,
+        hash_key_len: 0,
+        icv_len: 0,
+    };
     let keys = SessionKeys { suite, aad_len: 0, seal: true, key: &[], hash_key: &[] };
     let session = Arc::new(device.session(&keys).expect("NULL is what it does"));
     let mut queue = device.queue().expect("one is free");
     let mut pool = FramePool::new(burst, 0);
     let frames = (0..burst).map(|_| pool.take_filled(&[7; BYTES], 0).expect("a frame")).collect();
-    let job = Job { cipher: (0, BYTES), auth: (0, 0), icv: Icv::At(0), nonce: [0; 16], aad: [0; 12] };
+    let job = DeviceJob { cipher: (0, BYTES), auth: (0, 0), icv: Icv::At(0), nonce: [0; 16], aad: [0; 12] };
     let mut batch = Some(Frames(frames));
     median(burst, || {
         queue.submit(batch.take().expect("it came back"), |_, _| Some((job, &session)));

@@ -127,13 +127,15 @@ struct Floor {
 impl Floor {
     fn new(transform: Transform, burst: usize, bytes: usize) -> Option<Self> {
         let (cipher, hash, auth_len) = match transform {
-            Transform::Aead(Aead::AesGcm { .. }) => (mb::Cipher::Gcm, mb::Hash::None, 0),
-            Transform::Aead(Aead::NullAesGmac(_)) => (mb::Cipher::Gmac, mb::Hash::None, 0),
-            Transform::Aead(Aead::ChaCha20Poly1305) => (mb::Cipher::ChaCha20Poly1305, mb::Hash::None, 0),
+            Transform::Aead(Aead::AesGcm { .. }) => (mb::LibraryCipher::Gcm, mb::Hash::None, 0),
+            Transform::Aead(Aead::NullAesGmac(_)) => (mb::LibraryCipher::Gmac, mb::Hash::None, 0),
+            Transform::Aead(Aead::ChaCha20Poly1305) => {
+                (mb::LibraryCipher::ChaCha20Poly1305, mb::Hash::None, 0)
+            }
             Transform::Chained { cipher, integrity } => {
                 let cipher = match cipher {
-                    Cipher::AesCbc(_) => mb::Cipher::Cbc,
-                    Cipher::AesCtr(_) => mb::Cipher::Ctr,
+                    Cipher::AesCbc(_) => mb::LibraryCipher::Cbc,
+                    Cipher::AesCtr(_) => mb::LibraryCipher::Ctr,
                     _ => return None,
                 };
                 let (hash, auth_len) = match integrity? {

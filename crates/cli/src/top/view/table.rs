@@ -10,7 +10,7 @@ use crate::table::{fit, shortened};
 
 /// What a column has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnContent {
     /// Names, which lose their middle where the area is too narrow.
     Name,
     Word,
@@ -19,13 +19,13 @@ pub(super) enum Kind {
 }
 
 /// A header, what is below it, and the least width.
-pub(super) type Column = (&'static str, Kind, usize);
+pub(super) type TopColumn = (&'static str, ColumnContent, usize);
 
 /// Draws rows below a header. Rows without room are left out, but for the selected one.
 pub(super) fn draw_table(
     frame: &mut Frame<'_>,
     area: Rect,
-    columns: &[Column],
+    columns: &[TopColumn],
     mut rows: Vec<Vec<String>>,
     selected: Option<usize>,
     style: &dyn Fn(usize) -> Style,
@@ -35,14 +35,14 @@ pub(super) fn draw_table(
         columns.iter().enumerate().map(|(at, (_, _, least))| width_of(at).max(*least)).collect();
     let gaps = 2 * columns.len().saturating_sub(1);
     let room = usize::from(area.width).saturating_sub(gaps);
-    fit(&mut widths, &|at| columns[*at].1 == Kind::Name, room);
+    fit(&mut widths, &|at| columns[*at].1 == ColumnContent::Name, room);
     for row in &mut rows {
-        for (at, text) in row.iter_mut().enumerate().filter(|(at, _)| columns[*at].1 == Kind::Name) {
+        for (at, text) in row.iter_mut().enumerate().filter(|(at, _)| columns[*at].1 == ColumnContent::Name) {
             *text = shortened(text, widths[at]);
         }
     }
-    let cell = |text: String, (_, kind, _): &Column| {
-        let alignment = if *kind == Kind::Number { Alignment::Right } else { Alignment::Left };
+    let cell = |text: String, (_, kind, _): &TopColumn| {
+        let alignment = if *kind == ColumnContent::Number { Alignment::Right } else { Alignment::Left };
         Cell::from(Text::from(text).alignment(alignment))
     };
     let line = |cells: Vec<String>| {

@@ -87,8 +87,8 @@ fn model() -> Model {
     model
 }
 
-fn pressed(codes: &[KeyCode], model: &Model) -> State {
-    let mut state = State::default();
+fn pressed(codes: &[KeyCode], model: &Model) -> TopState {
+    let mut state = TopState::default();
     for code in codes {
         let tunnels: Vec<_> = model.lines(&state).iter().map(|line| line.key()).collect();
         state.press(KeyEvent::from(*code), &tunnels, 10);
@@ -97,7 +97,7 @@ fn pressed(codes: &[KeyCode], model: &Model) -> State {
 }
 
 /// The lines on a terminal of this size.
-fn screen((width, height): (u16, u16), model: &Model, state: &State) -> (String, Drawn) {
+fn screen((width, height): (u16, u16), model: &Model, state: &TopState) -> (String, Drawn) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     let mut drawn = Drawn::default();
     terminal.draw(|frame| drawn = draw(frame, model, state)).expect("memory");
@@ -114,7 +114,7 @@ fn the_overview_and_a_tunnel_at_two_sizes() {
     let model = model();
     for size in [(80, 24), (200, 50)] {
         let name = format!("{}x{}", size.0, size.1);
-        insta::assert_snapshot!(format!("overview_{name}"), screen(size, &model, &State::default()).0);
+        insta::assert_snapshot!(format!("overview_{name}"), screen(size, &model, &TopState::default()).0);
         let state = pressed(&[KeyCode::Down, KeyCode::Enter], &model);
         insta::assert_snapshot!(format!("tunnel_{name}"), screen(size, &model, &state).0);
     }
@@ -123,7 +123,7 @@ fn the_overview_and_a_tunnel_at_two_sizes() {
 
 #[test]
 fn every_number_is_whole_at_80_columns() {
-    let (text, _) = screen((80, 24), &model(), &State::default());
+    let (text, _) = screen((80, 24), &model(), &TopState::default());
     // Bits per second of the busiest tunnel, in and out, and the engine's times.
     assert!(text.contains("1.59G      1.59G"), "{text}");
     assert!(text.contains("12.3      23.5"), "{text}");
@@ -167,12 +167,12 @@ fn filter_and_order_are_said() {
 fn a_gateway_that_does_not_answer_is_said_over_its_last_state() {
     let mut never = Model::default();
     never.take(Err("no gateway answers at /run/convoy/control.sock: it is not there".to_owned()));
-    let (text, _) = screen((80, 24), &never, &State::default());
+    let (text, _) = screen((80, 24), &never, &TopState::default());
     assert!(text.starts_with("NO ANSWER for 0s, trying again: no gateway answers at"), "{text}");
     assert!(text.contains("\n  no gateway answers at /run/convoy/control.sock: it is not there"), "{text}");
     let mut gone = model();
     gone.take(Err("it was stopped".to_owned()));
-    let (text, _) = screen((80, 24), &gone, &State::default());
+    let (text, _) = screen((80, 24), &gone, &TopState::default());
     assert!(text.starts_with("NO ANSWER for 0s, trying again: it was stopped"), "{text}");
     assert!(text.contains("office-199/net"), "{text}");
 }
@@ -183,7 +183,7 @@ fn no_size_of_a_terminal_and_no_state_is_too_odd() {
     let mut bare = Model::default();
     bare.take(Ok(Snapshot::default()));
     let states = [
-        State::default(),
+        TopState::default(),
         pressed(&[KeyCode::Enter, KeyCode::End], &busy),
         pressed(&[KeyCode::Char('?')], &busy),
         pressed(&[KeyCode::Char('/')], &busy),

@@ -1,15 +1,15 @@
 //! AWS' names of algorithms in swanctl's words.
 
-use crate::import::findings::{Entry, Finding, Place};
+use crate::import::findings::{FileLine, Finding, ImportEntry};
 
 /// The algorithms of IKE or of ESP.
-pub(super) struct Suite<'a> {
+pub(super) struct ProposalSuite<'a> {
     pub(super) is_ike: bool,
     /// The tunnel's, for what is missing.
-    pub(super) place: &'a Place,
-    pub(super) encryption: Option<&'a Entry>,
-    pub(super) integrity: Option<&'a Entry>,
-    pub(super) group: Option<&'a Entry>,
+    pub(super) place: &'a FileLine,
+    pub(super) encryption: Option<&'a ImportEntry>,
+    pub(super) integrity: Option<&'a ImportEntry>,
+    pub(super) group: Option<&'a ImportEntry>,
 }
 
 const ENCRYPTION: [(&str, &str); 4] = [
@@ -34,7 +34,7 @@ const GROUPS: [(&str, &str); 11] = [
     ("31", "x25519"),
 ];
 
-impl Suite<'_> {
+impl ProposalSuite<'_> {
     /// The proposal, if all of its words are there and known; each other one is reported.
     pub(super) fn proposal(&self, left: &mut Vec<Finding>) -> Option<String> {
         let is_missing = |key: &str| {
@@ -49,12 +49,12 @@ impl Suite<'_> {
             left.push(is_missing("Encryption Algorithm"));
         }
         // GCM has an integrity of its own; without a hash, charon takes its default PRFs with it.
-        let is_whole = |entry: &Entry| encryption(entry).is_some_and(|word| word.contains("gcm"));
+        let is_whole = |entry: &ImportEntry| encryption(entry).is_some_and(|word| word.contains("gcm"));
         if self.integrity.is_none() && !self.encryption.is_some_and(is_whole) {
             left.push(is_missing("Authentication Algorithm"));
             return None;
         }
-        let mut word = |entry: Option<&Entry>, known: Option<&'static str>| {
+        let mut word = |entry: Option<&ImportEntry>, known: Option<&'static str>| {
             let entry = entry?;
             if known.is_none() {
                 left.push(entry.finding(format!(
@@ -94,17 +94,17 @@ impl Suite<'_> {
     }
 }
 
-fn encryption(entry: &Entry) -> Option<&'static str> {
+fn encryption(entry: &ImportEntry) -> Option<&'static str> {
     let lower = entry.value.to_lowercase();
     find(&ENCRYPTION, |known| lower == known)
 }
 
-fn integrity(entry: &Entry) -> Option<&'static str> {
+fn integrity(entry: &ImportEntry) -> Option<&'static str> {
     let lower = entry.value.to_lowercase().replace("hmac-", "");
     find(&INTEGRITY, |known| lower.starts_with(known))
 }
 
-fn group(entry: &Entry) -> Option<&'static str> {
+fn group(entry: &ImportEntry) -> Option<&'static str> {
     let number = entry.value.split_whitespace().last().unwrap_or_default();
     find(&GROUPS, |known| number == known)
 }

@@ -60,7 +60,7 @@ const STATIC: &str = "#4: Static Route Configuration:\n  - Next hop       : 169.
 
 #[test]
 fn both_tunnels_become_interfaces_and_connections_with_the_keys_of_the_text() {
-    let source = Source::new(Path::new("vpn.txt"), &text(BGP));
+    let source = ImportSource::new(Path::new("vpn.txt"), &text(BGP));
     let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
     let config = Config::parse("convoy.toml", &imported.convoy).unwrap_or_else(|errors| panic!("{errors}"));
     let interfaces: Vec<_> =
@@ -94,7 +94,7 @@ fn both_tunnels_become_interfaces_and_connections_with_the_keys_of_the_text() {
 #[test]
 fn mtu_and_mss_that_the_tunnels_carry_are_taken() {
     let source =
-        Source::new(Path::new("vpn.txt"), &text(BGP).replace("1436", "1400").replace("1379", "1360"));
+        ImportSource::new(Path::new("vpn.txt"), &text(BGP).replace("1436", "1400").replace("1379", "1360"));
     let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
     let config = Config::parse("convoy.toml", &imported.convoy).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!((config.interfaces[1].mtu, config.mss_clamp), (Some(1400), crate::MssLimit::To(1360)));
@@ -105,7 +105,7 @@ fn lower_mss_of_two_tunnels_is_taken() {
     for [one, other] in [["1379", "1340"], ["1340", "1379"]] {
         let text = tunnel(1, BGP).replace("1379", one) + &tunnel(2, BGP).replace("1379", other);
         let text = text.replace("1436", "1400");
-        let source = Source::new(Path::new("vpn.txt"), &text);
+        let source = ImportSource::new(Path::new("vpn.txt"), &text);
         let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
         let config =
             Config::parse("convoy.toml", &imported.convoy).unwrap_or_else(|errors| panic!("{errors}"));
@@ -116,7 +116,7 @@ fn lower_mss_of_two_tunnels_is_taken() {
 #[test]
 fn missing_algorithms_are_reported_and_nothing_is_proposed_without_integrity() {
     let charon_of = |missing: &str| {
-        let source = Source::new(Path::new("vpn.txt"), &tunnel(1, BGP).replace(missing, ""));
+        let source = ImportSource::new(Path::new("vpn.txt"), &tunnel(1, BGP).replace(missing, ""));
         let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
         let left: String = imported.left.iter().map(|finding| format!("{finding}\n")).collect();
         let charon = imported.charon.as_ref().expect("connections").to_string();
@@ -140,7 +140,7 @@ fn missing_algorithms_are_reported_and_nothing_is_proposed_without_integrity() {
 
 #[test]
 fn static_routes_and_ikev1_are_reported_with_what_to_do() {
-    let source = Source::new(Path::new("vpn.txt"), &text(STATIC).replace("IKEv2", "IKEv1"));
+    let source = ImportSource::new(Path::new("vpn.txt"), &text(STATIC).replace("IKEv2", "IKEv1"));
     let imported = import(&source, None, &Nowhere).unwrap_or_else(|error| panic!("{error}"));
     let left: String = imported.left.iter().map(|finding| format!("{finding}\n")).collect();
     assert!(left.contains("Next hop: the gateway sets no routes to interfaces"), "{left}");
@@ -161,7 +161,8 @@ fn missing_and_bad_lines_are_errors() {
         (text(BGP).replace("1436 bytes", "large"), "vpn.txt:34: Tunnel interface MTU: \"large\": a number"),
         ("Your VPN Connection ID : vpn-1\n".to_owned(), "vpn.txt: no line \"IPSec Tunnel #1\""),
     ] {
-        let error = import(&Source::new(Path::new("vpn.txt"), &text), None, &Nowhere).err().expect(expected);
+        let error =
+            import(&ImportSource::new(Path::new("vpn.txt"), &text), None, &Nowhere).err().expect(expected);
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

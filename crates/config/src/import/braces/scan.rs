@@ -3,15 +3,15 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::import::findings::{Entry, Finding, Place};
-use crate::import::source::Source;
+use crate::import::findings::{FileLine, Finding, ImportEntry};
+use crate::import::source::ImportSource;
 
 /// What ends a word.
 const MARKS: [char; 6] = ['{', '}', '=', ':', '#', ','];
 
 /// A place in the text of a file.
 pub(super) struct Scan<'a> {
-    source: &'a Source,
+    source: &'a ImportSource,
     rest: Peekable<Chars<'a>>,
     line: usize,
     /// The line of the last character that was no space.
@@ -19,12 +19,12 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(source: &'a Source) -> Self {
+    pub(super) fn new(source: &'a ImportSource) -> Self {
         Self { source, rest: source.text.chars().peekable(), line: 1, line_before: 1 }
     }
 
     /// The present line.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FileLine {
         self.source.place(self.line)
     }
 
@@ -98,7 +98,7 @@ impl<'a> Scan<'a> {
     }
 
     /// What stands to the second quote.
-    fn quoted(&mut self, place: &Place, value: &mut String) -> Result<(), Finding> {
+    fn quoted(&mut self, place: &FileLine, value: &mut String) -> Result<(), Finding> {
         loop {
             match self.skip() {
                 Some('"') => return Ok(()),
@@ -116,7 +116,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The sections that a head refers to, up to and with its brace.
-    pub(super) fn references(&mut self) -> Result<Vec<Entry>, Finding> {
+    pub(super) fn references(&mut self) -> Result<Vec<ImportEntry>, Finding> {
         let mut references = Vec::new();
         loop {
             let place = self.place();
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
                     if value.is_empty() {
                         return Err(place.finding("", "the name of a section and a { are expected"));
                     }
-                    references.push(Entry { place, key: String::new(), value });
+                    references.push(ImportEntry { place, key: String::new(), value });
                 }
             }
         }

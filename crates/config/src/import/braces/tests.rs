@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::*;
 
-fn read_text(text: &str) -> Result<Section, Finding> {
-    read(&Source::new(Path::new("swanctl.conf"), text))
+fn read_text(text: &str) -> Result<BraceSection, Finding> {
+    read(&ImportSource::new(Path::new("swanctl.conf"), text))
 }
 
-fn value(section: &Section, path: &str, key: &str) -> Option<String> {
+fn value(section: &BraceSection, path: &str, key: &str) -> Option<String> {
     Some(section.at(path)?.entry(key)?.value.clone())
 }
 
@@ -63,11 +63,12 @@ fn included_file_adds_to_the_section_in_which_it_is_named() {
     std::fs::create_dir(folder.path().join("conf.d")).expect("made");
     std::fs::write(folder.path().join("conf.d/site.conf"), "site { version = 2 }").expect("written");
     let path = folder.path().join("swanctl.conf");
-    let whole = read(&Source::new(&path, "connections {\n include conf.d/*.conf\n}\n")).expect("good");
+    let whole = read(&ImportSource::new(&path, "connections {\n include conf.d/*.conf\n}\n")).expect("good");
     assert_eq!(value(&whole, "connections.site", "version").as_deref(), Some("2"));
-    let reported = read(&Source::new(&path, "include swanctl.conf\n")).expect_err("missing").to_string();
+    let reported =
+        read(&ImportSource::new(&path, "include swanctl.conf\n")).expect_err("missing").to_string();
     assert!(reported.contains("swanctl.conf:1: include"), "{reported}");
     std::fs::write(&path, "include swanctl.conf\n").expect("written");
-    let reported = read(&Source::read(&path).expect("there")).expect_err("a circle").to_string();
+    let reported = read(&ImportSource::read(&path).expect("there")).expect_err("a circle").to_string();
     assert!(reported.contains("more than 10 files include each other"), "{reported}");
 }

@@ -1,7 +1,7 @@
 //! ipsec.conf's form: sections with indented `key=value`, `also`, `%default` and `include`.
 
-use crate::import::findings::{Entry, Finding, Place};
-use crate::import::source::Source;
+use crate::import::findings::{FileLine, Finding, ImportEntry};
+use crate::import::source::ImportSource;
 
 /// The deepest chain of `also`.
 const DEEPEST: usize = 16;
@@ -12,13 +12,13 @@ const LONGEST: usize = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Conn {
     pub(super) name: String,
-    pub(super) place: Place,
-    entries: Vec<Entry>,
+    pub(super) place: FileLine,
+    entries: Vec<ImportEntry>,
 }
 
 impl Conn {
     /// A key's entry, unless it is empty.
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, key: &str) -> Option<&ImportEntry> {
         self.entries.iter().rev().find(|entry| entry.key == key).filter(|entry| !entry.value.is_empty())
     }
 
@@ -28,7 +28,7 @@ impl Conn {
     }
 
     /// All that it says, each key as it holds.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &ImportEntry> {
         self.entries.iter().enumerate().filter_map(|(at, entry)| {
             let is_last = !self.entries[at + 1..].iter().any(|later| later.key == entry.key);
             Some(entry).filter(|_| is_last)
@@ -41,19 +41,19 @@ impl Conn {
 ///
 /// # Errors
 /// What is not in this form, with its line.
-pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Vec<Conn>, Finding> {
+pub(super) fn read(source: &ImportSource, left: &mut Vec<Finding>) -> Result<Vec<Conn>, Finding> {
     let mut sections = Vec::new();
     parse(source, &mut sections)?;
     let mut conns: Vec<Conn> = Vec::new();
     for (kind, conn) in sections {
         match (kind, conns.iter_mut().find(|known| known.name == conn.name)) {
-            (Kind::Conn, Some(known)) => known.entries.extend(conn.entries),
-            (Kind::Conn, None) => conns.push(conn),
-            (Kind::Ca, _) => left.push(conn.place.finding(
+            (ConnKind::Conn, Some(known)) => known.entries.extend(conn.entries),
+            (ConnKind::Conn, None) => conns.push(conn),
+            (ConnKind::Ca, _) => left.push(conn.place.finding(
                 format!("ca {}", conn.name),
                 "it is not read; put the CA's certificate into /etc/swanctl/x509ca",
             )),
-            (Kind::Setup, _) => left.extend(conn.entries().map(|entry| {
+            (ConnKind::Setup, _) => left.extend(conn.entries().map(|entry| {
                 entry.finding("it is a setting of the daemon; charon has its own in /etc/strongswan.d")
             })),
         }
@@ -78,13 +78,13 @@ pub(super) fn read(source: &Source, left: &mut Vec<Finding>) -> Result<Vec<Conn>
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ConnKind {
     Setup,
     Conn,
     Ca,
 }
 
-fn parse(source: &Source, sections: &mut Vec<(Kind, Conn)>) -> Result<(), Finding> {
+fn parse(source: &ImportSource, sections: &mut Vec<(ConnKind, Conn)>) -> Result<(), Finding> {
     for (at, line) in source.text.lines().enumerate() {
         let place = source.place(at + 1);
         let is_indented = line.starts_with([' ', '\t']);
@@ -111,9 +111,9 @@ fn parse(source: &Source, sections: &mut Vec<(Kind, Conn)>) -> Result<(), Findin
                 continue;
             }
             "version" => continue,
-            "config" => Kind::Setup,
-            "conn" => Kind::Conn,
-            "ca" => Kind::Ca,
+            "config" => ConnKind::Setup,
+            "conn" => ConnKind::Conn,
+            "ca" => ConnKind::Ca,
             _ => {
                 let what = "`config setup`, `conn NAME`, `ca NAME` or `include FILE` is expected at the beginning of a \
                             line, and spaces before any other";
@@ -128,7 +128,7 @@ fn parse(source: &Source, sections: &mut Vec<(Kind, Conn)>) -> Result<(), Findin
     Ok(())
 }
 
-fn setting(place: &Place, text: &str) -> Result<Entry, Finding> {
+fn setting(place: &FileLine, text: &str) -> Result<ImportEntry, Finding> {
     // The line is not repeated: it may be a key without its name, as in base64, which ends in =.
     let is_name = |key: &str| key.trim().chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one));
     let is_value = |value: &str| value.chars().any(|one| one != '=' && !one.is_whitespace());
@@ -142,7 +142,7 @@ fn setting(place: &Place, text: &str) -> Result<Entry, Finding> {
     let value = value.trim();
     let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
     let key = key.trim().to_lowercase();
-    Ok(Entry { place: place.clone(), key, value: unquoted.to_owned() })
+    Ok(ImportEntry { place: place.clone(), key, value: unquoted.to_owned() })
 }
 
 /// A line up to a `#` that is at its beginning or behind a space, and in no quotes.
@@ -161,13 +161,13 @@ fn without_comment(line: &str) -> &str {
 /// A connection's settings behind those of `%default` and of what it names by `also`.
 fn whole(conn: &Conn, all: &[Conn]) -> Result<Conn, Finding> {
     let default = all.iter().find(|other| other.name == "%default");
-    let mut entries: Vec<Entry> = default.map(|default| default.entries.clone()).unwrap_or_default();
+    let mut entries: Vec<ImportEntry> = default.map(|default| default.entries.clone()).unwrap_or_default();
     entries.extend(with_also(conn, all, 0)?);
     entries.retain(|entry| entry.key != "also");
     Ok(Conn { entries, ..conn.clone() })
 }
 
-fn with_also(conn: &Conn, all: &[Conn], depth: usize) -> Result<Vec<Entry>, Finding> {
+fn with_also(conn: &Conn, all: &[Conn], depth: usize) -> Result<Vec<ImportEntry>, Finding> {
     let mut entries = Vec::new();
     for also in conn.entries.iter().filter(|entry| entry.key == "also") {
         if depth == DEEPEST || entries.len() > 10_000 {

@@ -8,19 +8,19 @@ use convoy_settings::HostEnvironment;
 
 use super::conns::Conn;
 use crate::ends::is_host_name;
-use crate::import::findings::{Entry, Finding};
-use crate::import::gateway::{Keys, is_one_family};
+use crate::import::findings::{Finding, ImportEntry};
+use crate::import::gateway::{SwanctlKeys, is_one_family};
 
 /// Where an end is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum EndHost {
     /// At any address.
     Any,
     Address(IpAddr),
     Name(String),
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for EndHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any => f.write_str("%any"),
@@ -31,28 +31,28 @@ impl fmt::Display for Host {
 }
 
 /// One end of a connection.
-pub(super) struct End<'a> {
+pub(super) struct ConnEnd<'a> {
     conn: &'a Conn,
     /// `left` or `right`.
     side: &'static str,
-    pub(super) host: Host,
+    pub(super) host: EndHost,
 }
 
 /// Both ends of a connection.
-pub(super) struct Ends<'a> {
+pub(super) struct ConnEnds<'a> {
     /// This gateway's.
-    pub(super) local: End<'a>,
+    pub(super) local: ConnEnd<'a>,
     /// The peer's.
-    pub(super) remote: End<'a>,
+    pub(super) remote: ConnEnd<'a>,
 }
 
-impl<'a> Ends<'a> {
+impl<'a> ConnEnds<'a> {
     /// `left` is this gateway's, unless the machine has the address of `right`.
     pub(super) fn of(conn: &'a Conn, machine: &dyn HostEnvironment) -> Result<Self, Finding> {
-        let end = |side| Ok(End { conn, side, host: host(conn, side)? });
+        let end = |side| Ok(ConnEnd { conn, side, host: host(conn, side)? });
         let (left, right) = (end("left")?, end("right")?);
-        let has = |end: &End<'_>| match end.host {
-            Host::Address(address) => machine.has_address(address) == Some(true),
+        let has = |end: &ConnEnd<'_>| match end.host {
+            EndHost::Address(address) => machine.has_address(address) == Some(true),
             _ => false,
         };
         if left.host == right.host {
@@ -64,19 +64,19 @@ impl<'a> Ends<'a> {
     }
 }
 
-impl End<'_> {
-    fn entry(&self, key: &str) -> Option<&Entry> {
+impl ConnEnd<'_> {
+    fn entry(&self, key: &str) -> Option<&ImportEntry> {
         self.conn.entry(&format!("{}{key}", self.side))
     }
 
     /// The gateway's outside addresses for this end: its own, or all of the peer's family.
     pub(super) fn outside(&self, peer: &Self) -> Vec<IpAddr> {
-        if let Host::Address(address) = self.host {
+        if let EndHost::Address(address) = self.host {
             return vec![address];
         }
         let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let fits = |any: &IpAddr| match peer.host {
-            Host::Address(peer) => is_one_family(peer, *any),
+            EndHost::Address(peer) => is_one_family(peer, *any),
             _ => true,
         };
         any.into_iter().filter(fits).collect()
@@ -118,18 +118,18 @@ impl End<'_> {
             let address = match (self.entry("sourceip"), &self.host) {
                 (Some(entry), _) if entry.value.starts_with('%') => return Ok(Vec::new()),
                 (Some(entry), _) => entry.value.clone(),
-                (None, Host::Address(address)) => address.to_string(),
+                (None, EndHost::Address(address)) => address.to_string(),
                 (None, _) => return Ok(Vec::new()),
             };
             let entry = self.entry("sourceip").or_else(|| self.entry("")).map(|entry| entry.place.clone());
             let place = entry.unwrap_or_else(|| self.conn.place.clone());
-            return selectors_of(&Entry { place, key: self.side.to_owned(), value: address }, &ports);
+            return selectors_of(&ImportEntry { place, key: self.side.to_owned(), value: address }, &ports);
         };
         selectors_of(entry, &ports)
     }
 
     /// What `local` or `remote` of the connection says.
-    pub(super) fn authentication(&self, left: &mut Vec<Finding>) -> Result<Keys, Finding> {
+    pub(super) fn authentication(&self, left: &mut Vec<Finding>) -> Result<SwanctlKeys, Finding> {
         let entry = self.entry("auth").or_else(|| self.conn.entry("authby"));
         let method = match entry.map(|entry| &*entry.value) {
             Some("secret" | "psk") => "psk".to_owned(),
@@ -146,7 +146,7 @@ impl End<'_> {
             }
         };
         let is_eap = method.starts_with("eap");
-        let mut keys: Keys = vec![("auth", method)];
+        let mut keys: SwanctlKeys = vec![("auth", method)];
         keys.extend(self.identity().map(|id| ("id", id)));
         if let Some(entry) = self.entry("cert") {
             if entry.value.starts_with('%') || entry.value.contains('/') {
@@ -167,19 +167,19 @@ impl End<'_> {
     pub(super) fn identity(&self) -> Option<String> {
         match (self.entry("id"), &self.host, self.entry("cert")) {
             (Some(entry), ..) => Some(entry.value.clone()).filter(|id| id != "%any" && id != "%fromcert"),
-            (None, _, Some(_)) | (None, Host::Any, None) => None,
+            (None, _, Some(_)) | (None, EndHost::Any, None) => None,
             (None, host, None) => Some(host.to_string()),
         }
     }
 }
 
-fn host(conn: &Conn, side: &'static str) -> Result<Host, Finding> {
-    let Some(entry) = conn.entry(side) else { return Ok(Host::Any) };
+fn host(conn: &Conn, side: &'static str) -> Result<EndHost, Finding> {
+    let Some(entry) = conn.entry(side) else { return Ok(EndHost::Any) };
     match &*entry.value {
-        "%any" | "%any4" | "%any6" | "%defaultroute" | "0.0.0.0" | "::" => Ok(Host::Any),
+        "%any" | "%any4" | "%any6" | "%defaultroute" | "0.0.0.0" | "::" => Ok(EndHost::Any),
         text => match text.parse() {
-            Ok(address) => Ok(Host::Address(address)),
-            Err(_) if is_host_name(text) => Ok(Host::Name(text.to_owned())),
+            Ok(address) => Ok(EndHost::Address(address)),
+            Err(_) if is_host_name(text) => Ok(EndHost::Name(text.to_owned())),
             Err(_) => {
                 let what =
                     format!("{text:?}: an address, a name or %any is expected, such as 192.0.2.1; write one");
@@ -200,7 +200,7 @@ fn ports(text: &str) -> String {
     }
 }
 
-fn selectors_of(entry: &Entry, ports: &str) -> Result<Vec<TrafficSelector>, Finding> {
+fn selectors_of(entry: &ImportEntry, ports: &str) -> Result<Vec<TrafficSelector>, Finding> {
     let braces = |one: char| ['{', '}', ',', ' ', '\t'].contains(&one);
     let mut selectors = Vec::new();
     for item in entry.value.split(braces).filter(|item| !item.is_empty() && *item != "%dynamic") {

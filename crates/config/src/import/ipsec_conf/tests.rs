@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::Config;
-use crate::import::{Format, Imported, import};
+use crate::import::{ImportFormat, Imported, import};
 use convoy_settings::Nowhere;
 
 struct Host(&'static str);
@@ -17,8 +17,8 @@ impl HostEnvironment for Host {
 }
 
 fn imported_at(text: &str, machine: &dyn HostEnvironment) -> Imported {
-    let source = Source::new(Path::new("ipsec.conf"), text);
-    import(&source, Some(Format::Ipsec), machine).unwrap_or_else(|error| panic!("{error}"))
+    let source = ImportSource::new(Path::new("ipsec.conf"), text);
+    import(&source, Some(ImportFormat::Ipsec), machine).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn imported(text: &str) -> Imported {
@@ -204,8 +204,8 @@ fn bad_lines_are_errors_with_what_is_expected() {
         ("com a\n".to_owned(), "ipsec.conf:1: com: `config setup`"),
         (SITE.replace("authby=secret", "authby=never"), "ipsec.conf:6: authby: \"never\": charon's psk"),
     ] {
-        let source = Source::new(Path::new("ipsec.conf"), &text);
-        let error = import(&source, Some(Format::Ipsec), &Nowhere).err().expect(expected);
+        let source = ImportSource::new(Path::new("ipsec.conf"), &text);
+        let error = import(&source, Some(ImportFormat::Ipsec), &Nowhere).err().expect(expected);
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -2,10 +2,10 @@
 
 use convoy_ipsec::{SaProtocol, TrafficSelector};
 
-use super::{Ends, Limit, Reader};
-use crate::import::braces::Section;
-use crate::import::findings::{Entry, Finding};
-use crate::import::gateway::{Interface, Tunnel, known_proposal, word};
+use super::{Limit, SwanctlEnds, SwanctlReader};
+use crate::import::braces::BraceSection;
+use crate::import::findings::{Finding, ImportEntry};
+use crate::import::gateway::{ImportedInterface, ImportedTunnel, known_proposal, word};
 
 const MARKS: &str = "the gateway has no marks and refuses the SAs; remove it, or use if_id_in and if_id_out with an [[interface]]";
 const SCRIPTS: &str = "charon runs the script, but the kernel sees no IPsec, so rules for IPsec policies match nothing; \
@@ -35,13 +35,13 @@ const LIMITS: [Limit; 12] = [
     ("hostaccess", &["no"], SCRIPTS),
 ];
 
-impl Reader<'_> {
+impl SwanctlReader<'_> {
     /// Takes a child, or says why not.
     pub(super) fn child(
         &mut self,
-        connection: &Section,
-        child: &Section,
-        ends: &Ends,
+        connection: &BraceSection,
+        child: &BraceSection,
+        ends: &SwanctlEnds,
     ) -> Result<(), Finding> {
         let path = format!("{}.children.{}", ends.path, child.name);
         self.report(&path, child, &LIMITS);
@@ -76,13 +76,14 @@ impl Reader<'_> {
             self.gateway.bypasses.extend(pairs);
         } else {
             let name = word(&format!("{}-{}", connection.name, child.name));
-            let networks = Tunnel { name, local_ts: local, remote_ts: remote, ..Tunnel::default() };
+            let networks =
+                ImportedTunnel { name, local_ts: local, remote_ts: remote, ..ImportedTunnel::default() };
             self.tunnel(child, &path, ends, networks);
         }
         Ok(())
     }
 
-    fn tunnel(&mut self, child: &Section, path: &str, ends: &Ends, networks: Tunnel) {
+    fn tunnel(&mut self, child: &BraceSection, path: &str, ends: &SwanctlEnds, networks: ImportedTunnel) {
         let ah = child.entry("ah_proposals");
         if let Some(entry) = ah {
             ends.local.iter().for_each(|address| self.gateway.add_native(*address));
@@ -94,10 +95,10 @@ impl Reader<'_> {
         let protocol = if ah.is_some() { SaProtocol::Ah } else { SaProtocol::Esp };
         let proposal = ah.or_else(|| child.entry("esp_proposals"));
         let proposal = proposal.and_then(|entry| {
-            let named = Entry { key: format!("{path}.{}", entry.key), ..entry.clone() };
+            let named = ImportEntry { key: format!("{path}.{}", entry.key), ..entry.clone() };
             known_proposal(&named, protocol, self.left)
         });
-        self.gateway.add_tunnel(Tunnel {
+        self.gateway.add_tunnel(ImportedTunnel {
             is_ah: ah.is_some(),
             is_transport: child.entry("mode").is_some_and(|mode| mode.value == "transport"),
             proposal,
@@ -106,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// charon's number of the interface, if the child has one.
-    fn if_id(&mut self, connection: &Section, child: &Section, path: &str) -> Option<u32> {
+    fn if_id(&mut self, connection: &BraceSection, child: &BraceSection, path: &str) -> Option<u32> {
         let number = |key| child.entry(key).or_else(|| connection.entry(key));
         let (of_in, of_out) = (number("if_id_in"), number("if_id_out"));
         let entry = of_in.or(of_out).filter(|entry| entry.value != "0")?;
@@ -120,7 +121,7 @@ impl Reader<'_> {
         found
     }
 
-    fn interface(&mut self, child: &Section, path: &str, if_id: u32) {
+    fn interface(&mut self, child: &BraceSection, path: &str, if_id: u32) {
         if self.gateway.interfaces.iter().any(|known| known.if_id == if_id) {
             return;
         }
@@ -131,7 +132,7 @@ impl Reader<'_> {
         );
         let place = child.entry("if_id_in").map_or(&child.place, |entry| &entry.place);
         self.left.push(place.finding(format!("{path}.if_id_in"), what));
-        self.gateway.interfaces.push(Interface { name, if_id, addresses: Vec::new(), mtu: None });
+        self.gateway.interfaces.push(ImportedInterface { name, if_id, addresses: Vec::new(), mtu: None });
     }
 }
 
@@ -147,19 +148,24 @@ fn if_id_of(text: &str) -> Option<u32> {
 
 /// The selectors of one side, where `dynamic` stands for these addresses.
 fn selectors(
-    child: &Section,
+    child: &BraceSection,
     path: &str,
     key: &str,
     dynamic: &[String],
 ) -> Result<Vec<TrafficSelector>, Finding> {
     let Some(entry) = child.entry(key) else {
-        let entry = Entry { place: child.place.clone(), key: key.to_owned(), value: "dynamic".to_owned() };
+        let entry =
+            ImportEntry { place: child.place.clone(), key: key.to_owned(), value: "dynamic".to_owned() };
         return selectors_of(&entry, path, dynamic);
     };
     selectors_of(entry, path, dynamic)
 }
 
-fn selectors_of(entry: &Entry, path: &str, dynamic: &[String]) -> Result<Vec<TrafficSelector>, Finding> {
+fn selectors_of(
+    entry: &ImportEntry,
+    path: &str,
+    dynamic: &[String],
+) -> Result<Vec<TrafficSelector>, Finding> {
     let mut selectors = Vec::new();
     for item in entry.items() {
         let texts: Vec<String> = match item.strip_prefix("dynamic") {

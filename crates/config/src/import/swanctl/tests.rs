@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::*;
 use crate::Config;
-use crate::import::{Format, Imported, import};
+use crate::import::{ImportFormat, Imported, import};
 use convoy_settings::Nowhere;
 
 fn imported(text: &str) -> Imported {
-    let source = Source::new(Path::new("swanctl.conf"), text);
-    import(&source, Some(Format::Swanctl), &Nowhere).unwrap_or_else(|error| panic!("{error}"))
+    let source = ImportSource::new(Path::new("swanctl.conf"), text);
+    import(&source, Some(ImportFormat::Swanctl), &Nowhere).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn config(imported: &Imported) -> Config {
@@ -129,7 +129,7 @@ pools { office { addrs = 10.3.0.1-10.3.0.100 } }",
 fn number_of_an_interface_becomes_an_interface() {
     let text = SITE.replace("start_action", "if_id_in = 0x2a\n if_id_out = 42\n start_action");
     assert!(
-        import(&Source::new(Path::new("swanctl.conf"), &text), None, &Nowhere).is_ok(),
+        import(&ImportSource::new(Path::new("swanctl.conf"), &text), None, &Nowhere).is_ok(),
         "differ, so left out"
     );
     let imported = imported(&SITE.replace("start_action", "if_id_in = 42\n if_id_out = 42\n start_action"));
@@ -165,7 +165,8 @@ fn what_the_gateway_has_nothing_for_is_reported_with_its_line_and_what_to_do() {
     }
     for mode in ["beet", "drop"] {
         let text = SITE.replace("start_action", &format!("mode = {mode}\n start_action"));
-        let error = import(&Source::new(Path::new("swanctl.conf"), &text), None, &Nowhere).err().expect(mode);
+        let error =
+            import(&ImportSource::new(Path::new("swanctl.conf"), &text), None, &Nowhere).err().expect(mode);
         assert!(error.to_string().contains("no child can be taken"), "{error}");
     }
 }
@@ -179,8 +180,9 @@ fn bad_selectors_and_a_file_without_connections_are_errors() {
         ),
         ("secrets { }".to_owned(), "swanctl.conf: connections: there are none"),
     ] {
-        let error =
-            import(&Source::new(Path::new("swanctl.conf"), &text), None, &Nowhere).err().expect("wrong");
+        let error = import(&ImportSource::new(Path::new("swanctl.conf"), &text), None, &Nowhere)
+            .err()
+            .expect("wrong");
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use crate::import::{Imported, import};
 use convoy_settings::Nowhere;
 
 fn imported(text: &str) -> Imported {
-    import(&Source::new(Path::new("wg0.conf"), text), None, &Nowhere)
+    import(&ImportSource::new(Path::new("wg0.conf"), text), None, &Nowhere)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -95,7 +95,8 @@ fn bad_lines_are_errors_that_repeat_no_key() {
         ("[Interface]\nsecretwords=\n".to_owned(), "wg0.conf:2: [Interface], [Peer] or"),
         ("[Interface]\nsecretwords==\n".to_owned(), "wg0.conf:2: [Interface], [Peer] or"),
     ] {
-        let error = import(&Source::new(Path::new("wg0.conf"), &text), None, &Nowhere).err().expect(expected);
+        let error =
+            import(&ImportSource::new(Path::new("wg0.conf"), &text), None, &Nowhere).err().expect(expected);
         assert!(error.to_string().starts_with(expected), "{error}");
         let error = error.to_string().to_lowercase();
         assert!(["secret words", "secretwords", "yanz5tf"].iter().all(|key| !error.contains(key)), "{error}");

@@ -22,13 +22,13 @@ fn at(host: &str, port: Option<u16>) -> Reached {
     Reached::At { host: host.to_owned(), port }
 }
 
-fn plan(keys: KeySource, reached: [Reached; 2]) -> Plan {
+fn plan(keys: KeySource, reached: [Reached; 2]) -> TwoSites {
     let [local, remote] = reached;
     let sites = [site(1, local), site(2, remote)];
-    Plan { keys, proposal: "aes256gcm16-esn".to_owned(), udp_port: 4500, peer_roams: false, sites }
+    TwoSites { keys, proposal: "aes256gcm16-esn".to_owned(), udp_port: 4500, peer_roams: false, sites }
 }
 
-fn made(plan: &Plan) -> [Vec<SiteFile>; 2] {
+fn made(plan: &TwoSites) -> [Vec<SiteFile>; 2] {
     files(plan, &Secrets::random(plan).expect("random"))
 }
 

@@ -9,7 +9,7 @@
 use convoy_ipsec::CryptoPacket;
 
 use super::EngineSlot;
-use crate::pipeline::in_flight::{Deadlines, Records, Trains};
+use crate::pipeline::in_flight::{Deadlines, TrainRecords, Trains};
 
 /// An engine may take this many times the predicted time, plus [`Timeouts::late_ns`]: a wrong cost
 /// model is corrected, not punished.
@@ -129,7 +129,10 @@ impl EngineSlot {
     /// Has others process the oldest train, with which the engine is late. Its own result will be
     /// discarded, and it gets no new work until it has completed all that it has. `Err` if it was
     /// late too often.
-    pub(in crate::pipeline) fn give_to_others(&mut self, records: &mut Records<'_>) -> Result<(), String> {
+    pub(in crate::pipeline) fn give_to_others(
+        &mut self,
+        records: &mut TrainRecords<'_>,
+    ) -> Result<(), String> {
         self.withdraw_backlog(records);
         records.trains.rest(self.at);
         let oldest = records.trains.records(self.at).next().map(|(ticket, _)| ticket);

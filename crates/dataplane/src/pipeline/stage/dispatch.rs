@@ -7,7 +7,7 @@ use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
 use super::{Bench, CryptoStage};
 use crate::pipeline::engine_set::EngineSet;
-use crate::pipeline::in_flight::{Context, Deadlines, Records};
+use crate::pipeline::in_flight::{Deadlines, SubmitContext, TrainRecords};
 use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
 
 /// One in this many trains processed here is timed: reading the clock twice costs as much as a
@@ -204,7 +204,7 @@ impl CryptoStage {
         }
         let measured = is_measured.then(|| self.clock.now_ns().saturating_sub(began_ns));
         if packets.iter().any(is_pending) {
-            let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
+            let records = &mut TrainRecords { now_ns, trains: &mut self.scheduler, again: &mut self.again };
             self.engines.fail_in_place(engine, packets, records);
             return false;
         }
@@ -247,8 +247,8 @@ impl CryptoStage {
         let submission = Submission { ticket, sa, direction, packets, templates };
         let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
         let Self { engines, scheduler, done, again, clock, .. } = self;
-        let records = Records { now_ns, trains: scheduler, again };
-        let context = &mut Context { records, pool, done };
+        let records = TrainRecords { now_ns, trains: scheduler, again };
+        let context = &mut SubmitContext { records, pool, done };
         engines.submit(engine, submission, place, deadlines, context);
         // An engine elsewhere has just started.
         if engines.description(engine).placement == Placement::Inline && !engines.has_gathered(engine) {

@@ -6,7 +6,7 @@ use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
 use convoy_scheduler::Forecast;
 
 use super::{CryptoStage, StageAlgorithm, StageError};
-use crate::pipeline::in_flight::Records;
+use crate::pipeline::in_flight::TrainRecords;
 use crate::pipeline::train::{Algorithms, stream_of};
 
 /// The stage's record of an SA.
@@ -38,7 +38,7 @@ impl CryptoStage {
         cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
-        let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
+        let records = &mut TrainRecords { now_ns, trains: &mut self.scheduler, again: &mut self.again };
         self.engines.install_key(sa, keys, records)?;
         let algorithm =
             self.algorithm(StageAlgorithm { transform: keys.transform(), direction, only: None }, cost);

@@ -64,7 +64,8 @@ fn an_engine_that_hangs_holds_up_no_packet_but_its_own() {
     let mut pool = FramePool::new(FRAMES, 0);
     let expected = expected(&mut pool);
     for seed in 0..500 {
-        let hangs = FaultPlan { seed, faults: vec![Fault::Hang], after: 0..=10, times: 1, probes: None };
+        let hangs =
+            FaultPlan { seed, faults: vec![InjectedFault::Hang], after: 0..=10, times: 1, probes: None };
         let mut stage = stage_beside(hangs, FullQueue::Wait, Some(MARGIN_NS), false);
         let left = empty_the_window(&mut stage, &mut pool, 50_000_000).expect("the margin ends the wait");
         let swallowed = stage.len() as usize;
@@ -83,7 +84,7 @@ fn an_engine_that_hangs_holds_up_no_packet_but_its_own() {
 fn without_a_margin_the_window_stands_still_behind_an_engine_that_hangs() {
     let mut pool = FramePool::new(FRAMES, 0);
     let by = |full_queue, pool: &mut FramePool| {
-        let mut stage = stage_beside(FaultPlan::once(Fault::Hang, 2), full_queue, None, false);
+        let mut stage = stage_beside(FaultPlan::once(InjectedFault::Hang, 2), full_queue, None, false);
         empty_the_window(&mut stage, pool, 100_000).map(|left| left.len())
     };
     assert!(by(FullQueue::Wait, &mut pool).is_err_and(|waiting| waiting > PACKETS / 2));
@@ -95,7 +96,7 @@ fn while_an_engine_is_slow_another_works_and_no_packet_is_lost_or_overtaken() {
     let mut pool = FramePool::new(FRAMES, 0);
     let expected = expected(&mut pool);
     for seed in 0..100 {
-        let faults = vec![Fault::Slow { polls: 3_000 }];
+        let faults = vec![InjectedFault::Slow { polls: 3_000 }];
         let slow = FaultPlan { seed, faults, after: 0..=6, times: u32::MAX, probes: None };
         let mut stage = stage_beside(slow, FullQueue::Wait, Some(MARGIN_NS), true);
         check(&run(&mut stage, &mut pool, PACKETS), &expected);

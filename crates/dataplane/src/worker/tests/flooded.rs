@@ -25,7 +25,7 @@ fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
         .zip(0_u16..)
         .map(|(handoff, number)| {
             let software = Box::new(Software::new("engine"));
-            let plan = FaultPlan::once(Fault::Slow { polls: u32::MAX }, 0);
+            let plan = FaultPlan::once(InjectedFault::Slow { polls: u32::MAX }, 0);
             let engine: Box<dyn Engine> =
                 if number == 0 { Box::new(Faulty::new(software, plan)) } else { software };
             let clock = time.clock();

@@ -1,13 +1,13 @@
 use super::*;
 use crate::testing::ScriptedEngine;
-use crate::{EngineControl as _, Fault, FaultPlan, Faulty, Software};
+use crate::{EngineControl as _, FaultPlan, Faulty, InjectedFault, Software};
 use convoy_ipsec::{Aead, KeyBits};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
 /// An engine that fails when it is measured, so that costs can only come from the cache.
 fn broken() -> IdleEngine {
-    let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
+    let plan = FaultPlan { probes: None, ..FaultPlan::once(InjectedFault::Vanish, 0) };
     IdleEngine::new(Faulty::new(Box::new(Software::new("software0")), plan))
 }
 

@@ -13,7 +13,7 @@ const NONCE_LEN: u8 = 12;
 /// pending.
 #[inline]
 pub(super) fn process(
-    burst: &mut mb::Burst<'_, '_>,
+    burst: &mut mb::JobBurst<'_, '_>,
     key: &mb::Key,
     seal: bool,
     packets: &mut [CryptoPacket],
@@ -23,8 +23,8 @@ pub(super) fn process(
         if let CryptoStatus::Refused(_) = status {
             continue;
         }
-        let cipher = mb::Span { at: job.cipher_start.into(), len: job.cipher_len.into() };
-        let auth = mb::Span { at: job.auth_start.into(), len: job.auth_len.into() };
+        let cipher = mb::PacketSpan { at: job.cipher_start.into(), len: job.cipher_len.into() };
+        let auth = mb::PacketSpan { at: job.auth_start.into(), len: job.auth_len.into() };
         let ended = if job.nonce_len == NONCE_LEN {
             mb::Job::new(frame, cipher, auth, inputs(job))
                 .and_then(|given| burst.aead(given.with_tag_at(job.icv_start.into()), key, seal))
@@ -32,8 +32,8 @@ pub(super) fn process(
             None
         };
         *status = match ended {
-            Some(mb::Ended::Done) => CryptoStatus::Done,
-            Some(mb::Ended::Mismatch) => CryptoStatus::IcvMismatch,
+            Some(mb::AeadResult::Done) => CryptoStatus::Done,
+            Some(mb::AeadResult::Mismatch) => CryptoStatus::IcvMismatch,
             None => CryptoStatus::Pending,
         };
         are_done &= ended.is_some();

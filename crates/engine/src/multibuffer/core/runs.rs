@@ -11,7 +11,7 @@ const NEAR: usize = 3;
 const FAR: usize = 8;
 
 /// Packets of one SA and direction.
-pub(crate) struct Run<'a> {
+pub(crate) struct JobRun<'a> {
     pub(crate) sa: SaIndex,
     pub(crate) direction: Direction,
     pub(crate) packets: &'a mut [CryptoPacket],
@@ -21,26 +21,26 @@ pub(crate) struct Run<'a> {
 /// SAs whose keys will be needed soon, and those whose keys will be needed after them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
-    pub(crate) near: Option<Wanted>,
-    pub(crate) far: Option<Wanted>,
+    pub(crate) near: Option<WantedKeys>,
+    pub(crate) far: Option<WantedKeys>,
 }
 
 /// An SA whose keys will be needed, for a packet with this many bytes to encrypt or to
 /// authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedKeys {
     pub(crate) sa: SaIndex,
     pub(crate) len: u16,
 }
 
-impl Wanted {
+impl WantedKeys {
     fn by(packet: &CryptoPacket) -> Self {
         Self { sa: packet.sa, len: packet.job.cipher_len.max(packet.job.auth_len) }
     }
 }
 
 impl Ahead {
-    fn of<T>(rest: &[T], wanted: impl Fn(&T) -> Option<Wanted>) -> Self {
+    fn of<T>(rest: &[T], wanted: impl Fn(&T) -> Option<WantedKeys>) -> Self {
         Self { near: rest.get(NEAR - 1).and_then(&wanted), far: rest.get(FAR - 1).and_then(&wanted) }
     }
 
@@ -52,38 +52,38 @@ impl Ahead {
 /// Work processed together.
 pub(crate) trait Work {
     /// Its runs, the same on each call.
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
+    fn runs(&mut self) -> impl Iterator<Item = JobRun<'_>>;
 }
 
 impl Work for Submission {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+    fn runs(&mut self) -> impl Iterator<Item = JobRun<'_>> {
         self.packets.runs()
     }
 }
 
 impl Work for [Submission] {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+    fn runs(&mut self) -> impl Iterator<Item = JobRun<'_>> {
         let mut rest = self;
         std::iter::from_fn(move || {
             let (first, behind) = std::mem::take(&mut rest).split_first_mut()?;
             rest = behind;
-            let ahead = Ahead::of(rest, |submission| submission.packets.first().map(Wanted::by));
-            Some(first.runs().map(move |run| Run { ahead: run.ahead.or(ahead), ..run }))
+            let ahead = Ahead::of(rest, |submission| submission.packets.first().map(WantedKeys::by));
+            Some(first.runs().map(move |run| JobRun { ahead: run.ahead.or(ahead), ..run }))
         })
         .flatten()
     }
 }
 
 impl Work for [CryptoPacket] {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+    fn runs(&mut self) -> impl Iterator<Item = JobRun<'_>> {
         let mut rest = self;
         std::iter::from_fn(move || {
             let (sa, direction) = rest.first().map(|packet| (packet.sa, packet.direction))?;
             let len = 1 + rest.windows(2).take_while(|pair| is_one_run(&pair[0], &pair[1])).count();
             let (packets, behind) = std::mem::take(&mut rest).split_at_mut(len);
             rest = behind;
-            let ahead = Ahead::of(rest, |packet| Some(Wanted::by(packet)));
-            Some(Run { sa, direction, packets, ahead })
+            let ahead = Ahead::of(rest, |packet| Some(WantedKeys::by(packet)));
+            Some(JobRun { sa, direction, packets, ahead })
         })
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     fn keys_are_wanted_some_packets_ahead_and_their_entries_earlier() {
         let mut packets = packets(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
         let first = packets.runs().next().expect("there are packets").ahead;
-        let wanted = |sa: usize| Some(Wanted { sa: SaIndex(sa as u32), len: 64 });
+        let wanted = |sa: usize| Some(WantedKeys { sa: SaIndex(sa as u32), len: 64 });
         assert_eq!((first.near, first.far), (wanted(NEAR), wanted(FAR)));
     }
 }

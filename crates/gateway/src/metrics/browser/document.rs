@@ -7,7 +7,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 
-use super::super::page::Page;
+use super::super::page::ServedPage;
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -31,18 +31,18 @@ const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 /// The document.
 #[derive(Debug)]
 pub(crate) struct Document {
-    text: Arc<Page>,
+    text: Arc<ServedPage>,
     policy: HeaderValue,
 }
 
 impl Document {
     pub(crate) fn new() -> Self {
         let policy = HeaderValue::try_from(policy()).expect("a policy is of visible ASCII");
-        Self { text: Arc::new(Page::from(text())), policy }
+        Self { text: Arc::new(ServedPage::from(text())), policy }
     }
 
     /// Its text.
-    pub(crate) fn text(&self) -> &Arc<Page> {
+    pub(crate) fn text(&self) -> &Arc<ServedPage> {
         &self.text
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::snapshot::{Drops, EngineRow, PeerRow, Snapshot, WayRow};
+use crate::snapshot::{Drops, EngineRow, PeerRow, Snapshot, TunnelKey, WayRow};
 
 /// Packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,9 +17,6 @@ impl Traffic {
         Self { packets: way.packets, bytes: way.bytes }
     }
 }
-
-/// A tunnel's name and number.
-type Key<'a> = (&'a str, Option<u32>);
 
 /// The counters of one tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +77,7 @@ impl Counters {
 pub(super) struct Interval<'a> {
     earlier: &'a Counters,
     seconds: f64,
-    tunnels: HashMap<Key<'a>, &'a TunnelCounters>,
+    tunnels: HashMap<TunnelKey<'a>, &'a TunnelCounters>,
 }
 
 impl<'a> Interval<'a> {

@@ -13,5 +13,5 @@ mod tunnel;
 
 pub(super) use document::{Document, protect};
 pub(super) use query::Query;
-pub(super) use status::Status;
+pub(super) use status::GatewayStatus;
 pub(super) use statuses::Statuses;

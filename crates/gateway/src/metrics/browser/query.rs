@@ -35,7 +35,7 @@ impl States {
 
 /// The order of the tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum TunnelSort {
     /// Those that carry nothing first.
     #[default]
     State,
@@ -52,7 +52,7 @@ pub(super) enum Sort {
     Heard,
 }
 
-impl Sort {
+impl TunnelSort {
     const WORDS: [(&'static str, Self); 8] = [
         ("state", Self::State),
         ("name", Self::Name),
@@ -71,7 +71,7 @@ pub(crate) struct Query {
     /// In lower case; a part of the tunnel's name or its peer's address.
     pub(super) filter: String,
     pub(super) states: States,
-    pub(super) sort: Sort,
+    pub(super) sort: TunnelSort,
     pub(super) is_reversed: bool,
     /// From 1.
     pub(super) page: usize,
@@ -84,7 +84,7 @@ impl Default for Query {
         Self {
             filter: String::new(),
             states: States::default(),
-            sort: Sort::default(),
+            sort: TunnelSort::default(),
             is_reversed: false,
             page: 1,
             rows: ROWS,
@@ -120,7 +120,7 @@ impl Query {
             }
             "filter" => self.filter = value.to_lowercase(),
             "state" => self.states = states(value)?,
-            "sort" => self.sort = one_of(key, value, &Sort::WORDS)?,
+            "sort" => self.sort = one_of(key, value, &TunnelSort::WORDS)?,
             "reverse" => self.is_reversed = one_of(key, value, &[("true", true), ("false", false)])?,
             "page" => self.page = number(key, value, PAGES)?,
             "rows" => self.rows = number(key, value, MOST_ROWS)?,
@@ -183,7 +183,7 @@ mod tests {
         let query = Query {
             filter: "süd 1".to_owned(),
             states: States::NotUp,
-            sort: Sort::Rate,
+            sort: TunnelSort::Rate,
             is_reversed: true,
             page: 7,
             rows: 100,

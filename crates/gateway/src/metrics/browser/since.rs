@@ -7,14 +7,14 @@ use crate::snapshot::{PeerRow, PeerState, Snapshot};
 
 /// The last changes of tunnels, by name.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct TunnelChanges {
     /// The state that each event led to, and its time in seconds since 1970; the newest last.
     of_tunnel: HashMap<String, Vec<(PeerState, f64)>>,
     /// How many tunnels have a name: an event does not say which of several it is about.
     of_name: HashMap<String, usize>,
 }
 
-impl Changes {
+impl TunnelChanges {
     /// What the events that are kept say of the tunnels `peers`.
     pub(super) fn of(events: &Events, peers: &[PeerRow]) -> Self {
         let mut changes = Self::default();
@@ -81,10 +81,10 @@ mod tests {
         events.tell(What::ProbesLost { tunnel: tunnel() }, "lost");
         let lost_s = events.after(1).events[0].time_s;
         let (silent, up) = (peer(PeerState::Silent), peer(PeerState::Up));
-        let changes = Changes::of(&events, std::slice::from_ref(&silent));
+        let changes = TunnelChanges::of(&events, std::slice::from_ref(&silent));
         assert_eq!(changes.since_s(&silent, &Snapshot::default()), Some(lost_s));
         assert_eq!(changes.since_s(&up, &Snapshot::default()), None, "the last event says otherwise");
-        let of_two = Changes::of(&events, &[silent.clone(), silent.clone()]);
+        let of_two = TunnelChanges::of(&events, &[silent.clone(), silent.clone()]);
         assert_eq!(of_two.since_s(&silent, &Snapshot::default()), None, "it may be the other");
     }
 
@@ -95,7 +95,7 @@ mod tests {
         let failed = PeerRow { negotiation: Some(negotiation), ..peer(PeerState::Negotiating) };
         let inbound = WayRow { last_used_s: Some(70.0), ..WayRow::default() };
         let idle = PeerRow { monitor: None, inbound, ..peer(PeerState::Silent) };
-        let changes = Changes::default();
+        let changes = TunnelChanges::default();
         assert_eq!(changes.since_s(&failed, &snapshot), Some(90.0));
         assert_eq!(changes.since_s(&idle, &snapshot), Some(30.0));
         assert_eq!(changes.since_s(&peer(PeerState::Up), &snapshot), None);

@@ -8,7 +8,7 @@ use super::drops::{self, DropLine};
 use super::engines::{self, EngineLine};
 use super::interval::{Counters, Interval, Traffic};
 use super::query::Query;
-use super::since::Changes;
+use super::since::TunnelChanges;
 use super::tunnel::{Reasons, TunnelLine, cut};
 use crate::events::Events;
 use crate::snapshot::{ClusterRow, PeerState, Snapshot};
@@ -18,18 +18,18 @@ const LISTED: usize = 100;
 
 /// A gateway at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Status {
-    head: Head,
+pub(crate) struct GatewayStatus {
+    head: StatusHead,
     counters: Counters,
     tunnels: Vec<TunnelLine>,
     engine_lines: Vec<EngineLine>,
     drop_lines: Vec<DropLine>,
-    cluster: Option<Cluster>,
+    cluster: Option<ClusterSummary>,
 }
 
 /// What is sent whatever the query is.
 #[derive(Debug, Default, Serialize)]
-struct Head {
+struct StatusHead {
     version: String,
     started_s: f64,
     uptime_s: f64,
@@ -52,7 +52,7 @@ struct Rate {
 }
 
 #[derive(Debug, Serialize)]
-struct Cluster {
+struct ClusterSummary {
     #[serde(flatten)]
     row: ClusterRow,
     groups_left_out: usize,
@@ -60,9 +60,9 @@ struct Cluster {
 
 /// The answer to a query.
 #[derive(Serialize)]
-struct Selected<'a> {
+struct QueryAnswer<'a> {
     #[serde(flatten)]
-    head: &'a Head,
+    head: &'a StatusHead,
     /// How many tunnels there are.
     tunnels: usize,
     /// How many of them the query selects.
@@ -76,26 +76,26 @@ struct Selected<'a> {
     engines: &'a [EngineLine],
     engines_left_out: usize,
     drops: &'a [DropLine],
-    cluster: Option<&'a Cluster>,
+    cluster: Option<&'a ClusterSummary>,
 }
 
-impl Status {
+impl GatewayStatus {
     /// What is sent of a snapshot, with rates since an earlier one.
     pub(super) fn of(snapshot: &Snapshot, earlier: Option<&Self>, events: &Events) -> Self {
         let interval = earlier.and_then(|earlier| Interval::since(&earlier.counters, snapshot));
         let interval = interval.as_ref();
         let peers = snapshot.peers();
-        let (reasons, changes) = (Reasons::of_all(snapshot), Changes::of(events, &peers));
+        let (reasons, changes) = (Reasons::of_all(snapshot), TunnelChanges::of(events, &peers));
         let line = |peer| TunnelLine::of(peer, &reasons, &changes, interval);
         let tunnels: Vec<TunnelLine> = peers.iter().map(line).collect();
         let counters = Counters::of(snapshot, &peers);
         Self {
-            head: Head::of(snapshot, &tunnels, &counters, interval),
+            head: StatusHead::of(snapshot, &tunnels, &counters, interval),
             counters,
             engine_lines: engines::lines(&snapshot.engines, interval),
             drop_lines: drops::lines(&snapshot.drops, interval),
             tunnels,
-            cluster: snapshot.cluster.as_ref().map(Cluster::of),
+            cluster: snapshot.cluster.as_ref().map(ClusterSummary::of),
         }
     }
 
@@ -118,7 +118,7 @@ impl Status {
         let first = (page - 1) * query.rows;
         let last = rows.len().min(first + query.rows);
         let listed = self.engine_lines.len().min(LISTED);
-        let selected = Selected {
+        let selected = QueryAnswer {
             head: &self.head,
             tunnels: self.tunnels.len(),
             selected: rows.len(),
@@ -135,7 +135,7 @@ impl Status {
     }
 }
 
-impl Head {
+impl StatusHead {
     fn of(
         snapshot: &Snapshot,
         tunnels: &[TunnelLine],
@@ -164,7 +164,7 @@ impl Head {
     }
 }
 
-impl Cluster {
+impl ClusterSummary {
     fn of(row: &ClusterRow) -> Self {
         let mut row = row.clone();
         let groups_left_out = row.groups.len().saturating_sub(LISTED);

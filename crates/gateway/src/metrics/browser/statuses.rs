@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::status::Status;
+use super::status::GatewayStatus;
 use crate::events::Events;
 use crate::snapshot::Snapshot;
 
@@ -18,9 +18,9 @@ pub(crate) struct Statuses {
     /// For how long one is served.
     fresh: Duration,
     events: Events,
-    last: Option<(Instant, Arc<Status>)>,
+    last: Option<(Instant, Arc<GatewayStatus>)>,
     /// The moment since which the rates of the next one are taken.
-    base: Option<Arc<Status>>,
+    base: Option<Arc<GatewayStatus>>,
 }
 
 impl Statuses {
@@ -29,18 +29,19 @@ impl Statuses {
     }
 
     /// The last moment, while it is fresh.
-    pub(crate) fn fresh(&self) -> Option<Arc<Status>> {
+    pub(crate) fn fresh(&self) -> Option<Arc<GatewayStatus>> {
         let (at, status) = self.last.as_ref()?;
         (at.elapsed() < self.fresh).then(|| Arc::clone(status))
     }
 
     /// Takes a snapshot as the last moment.
-    pub(crate) fn add(&mut self, snapshot: &Snapshot) -> Arc<Status> {
+    pub(crate) fn add(&mut self, snapshot: &Snapshot) -> Arc<GatewayStatus> {
         if self.last.as_ref().is_some_and(|(at, _)| at.elapsed() >= KEPT) {
             self.forget();
         }
-        let status = Arc::new(Status::of(snapshot, self.base.as_deref(), &self.events));
-        let is_due = |base: &Arc<Status>| !(0.0..INTERVAL_S).contains(&(status.uptime_s() - base.uptime_s()));
+        let status = Arc::new(GatewayStatus::of(snapshot, self.base.as_deref(), &self.events));
+        let is_due =
+            |base: &Arc<GatewayStatus>| !(0.0..INTERVAL_S).contains(&(status.uptime_s() - base.uptime_s()));
         if self.base.as_ref().is_none_or(is_due) {
             self.base = Some(Arc::clone(&status));
         }

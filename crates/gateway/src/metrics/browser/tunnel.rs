@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::interval::{Interval, Traffic, TunnelCounters};
-use super::query::{Query, Sort};
-use super::since::Changes;
+use super::query::{Query, TunnelSort};
+use super::since::TunnelChanges;
 use crate::snapshot::{MonitorRow, PeerRow, PeerState, Snapshot};
 
 /// Characters of a reason that are sent, at most.
@@ -15,7 +15,7 @@ const TEXT: usize = 300;
 
 /// One direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Flow {
+pub(super) struct DirectionRates {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     /// Nothing before the second snapshot.
@@ -23,7 +23,7 @@ pub(super) struct Flow {
     pub(super) bits_per_s: Option<f64>,
 }
 
-impl Flow {
+impl DirectionRates {
     /// One that was not there at the start of the interval has no earlier count to compare with.
     fn of(now: Traffic, before: Option<Traffic>, interval: Option<&Interval<'_>>) -> Self {
         let rates = interval.map(|interval| interval.rates(now, before.unwrap_or(now)));
@@ -49,9 +49,9 @@ pub(super) struct TunnelLine {
     /// Why it is not up, in words; empty if it is.
     pub(super) why: String,
     #[serde(rename = "in")]
-    pub(super) inbound: Flow,
+    pub(super) inbound: DirectionRates,
     #[serde(rename = "out")]
-    pub(super) outbound: Flow,
+    pub(super) outbound: DirectionRates,
     /// Dropped packets in both directions.
     pub(super) dropped: u64,
     /// Nothing before the second snapshot.
@@ -67,7 +67,7 @@ impl TunnelLine {
     pub(super) fn of(
         peer: &PeerRow,
         reasons: &Reasons<'_>,
-        changes: &Changes,
+        changes: &TunnelChanges,
         interval: Option<&Interval<'_>>,
     ) -> Self {
         let now = TunnelCounters::of(peer);
@@ -79,8 +79,8 @@ impl TunnelLine {
             state: peer.state,
             since_s: changes.since_s(peer, reasons.snapshot),
             why: cut(&reasons.of(peer)),
-            inbound: Flow::of(now.inbound, before.map(|before| before.inbound), interval),
-            outbound: Flow::of(now.outbound, before.map(|before| before.outbound), interval),
+            inbound: DirectionRates::of(now.inbound, before.map(|before| before.inbound), interval),
+            outbound: DirectionRates::of(now.outbound, before.map(|before| before.outbound), interval),
             dropped: now.dropped,
             dropped_per_s: interval.map(|interval| {
                 interval.per_second(now.dropped, before.map_or(now.dropped, |before| before.dropped))
@@ -103,20 +103,20 @@ impl TunnelLine {
     }
 
     /// Whether it stands before another in an order.
-    pub(super) fn compare(&self, other: &Self, sort: Sort) -> Ordering {
+    pub(super) fn compare(&self, other: &Self, sort: TunnelSort) -> Ordering {
         let most = |of: fn(&Self) -> f64| of(other).total_cmp(&of(self));
         match sort {
-            Sort::State => urgency(other.state).cmp(&urgency(self.state)),
-            Sort::Name => self.tunnel.cmp(&other.tunnel),
-            Sort::Rate => most(Self::bits),
-            Sort::In => most(|line| line.inbound.bits_per_s.unwrap_or_default()),
-            Sort::Out => most(|line| line.outbound.bits_per_s.unwrap_or_default()),
-            Sort::Dropped => {
+            TunnelSort::State => urgency(other.state).cmp(&urgency(self.state)),
+            TunnelSort::Name => self.tunnel.cmp(&other.tunnel),
+            TunnelSort::Rate => most(Self::bits),
+            TunnelSort::In => most(|line| line.inbound.bits_per_s.unwrap_or_default()),
+            TunnelSort::Out => most(|line| line.outbound.bits_per_s.unwrap_or_default()),
+            TunnelSort::Dropped => {
                 let now = most(|line| line.dropped_per_s.unwrap_or_default());
                 now.then(other.dropped.cmp(&self.dropped))
             }
-            Sort::RoundTrip => most(|line| line.round_trip_s.unwrap_or_default()),
-            Sort::Heard => most(|line| line.heard_s.unwrap_or(f64::INFINITY)),
+            TunnelSort::RoundTrip => most(|line| line.round_trip_s.unwrap_or_default()),
+            TunnelSort::Heard => most(|line| line.heard_s.unwrap_or(f64::INFINITY)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use super::*;
 use crate::snapshot::Snapshot;
 
-const QUICK: Limits = Limits {
+const QUICK: ClientLimits = ClientLimits {
     connections: 4,
     request: Duration::from_millis(300),
     connection: Duration::from_millis(900),
@@ -20,17 +20,17 @@ const SLACK: Duration = Duration::from_secs(20);
 
 /// A server, and a gateway behind it that answers every request for a snapshot, of `ports`
 /// ports.
-fn server(limits: Limits, ports: usize) -> SocketAddr {
+fn server(limits: ClientLimits, ports: usize) -> SocketAddr {
     counting_server(limits, ports).0
 }
 
 /// A server with such a gateway, and how often a snapshot was asked for.
-fn counting_server(limits: Limits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
+fn counting_server(limits: ClientLimits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     serving(Contents::default(), limits, ports)
 }
 
 /// A server of certain contents with such a gateway.
-fn serving(contents: Contents, limits: Limits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
+fn serving(contents: Contents, limits: ClientLimits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
@@ -113,7 +113,7 @@ fn who_writes_a_byte_at_a_time_is_cut_off() {
 #[test]
 fn who_does_not_read_the_answer_is_cut_off() {
     // On a busy machine the snapshot alone may take a second.
-    let limits = Limits { request: SLACK, connection: Duration::from_secs(6), ..QUICK };
+    let limits = ClientLimits { request: SLACK, connection: Duration::from_secs(6), ..QUICK };
     let address = server(limits, 40_000);
     let mut stream = connect(address);
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n").expect("sent");
@@ -134,7 +134,7 @@ fn idle_connections_leave_room_for_others() {
 
 #[test]
 fn scrapers_that_come_together_share_one_snapshot() {
-    let limits = Limits { fresh: SLACK * 10, ..LIMITS };
+    let limits = ClientLimits { fresh: SLACK * 10, ..LIMITS };
     let (address, snapshots) = counting_server(limits, 1_000);
     let pages: Vec<String> = std::thread::scope(|scope| {
         let ask = |_| scope.spawn(move || ask(address, "GET /metrics HTTP/1.1"));
@@ -147,7 +147,7 @@ fn scrapers_that_come_together_share_one_snapshot() {
 
 #[test]
 fn a_page_that_is_no_longer_fresh_is_made_again() {
-    let (address, snapshots) = counting_server(Limits { fresh: Duration::ZERO, ..LIMITS }, 1);
+    let (address, snapshots) = counting_server(ClientLimits { fresh: Duration::ZERO, ..LIMITS }, 1);
     for _ in 0..2 {
         assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
     }
@@ -163,7 +163,7 @@ fn a_gateway_that_is_gone_is_reported() {
 }
 
 /// The address of a server that has the page, and how often a snapshot was asked for.
-fn with_page(limits: Limits) -> (SocketAddr, Arc<AtomicUsize>) {
+fn with_page(limits: ClientLimits) -> (SocketAddr, Arc<AtomicUsize>) {
     serving(Contents { page: Some(Events::default()), ..Contents::default() }, limits, 1)
 }
 
@@ -214,7 +214,7 @@ fn metrics_are_the_same_with_and_without_the_page() {
 
 #[test]
 fn browsers_that_ask_together_share_one_snapshot() {
-    let limits = Limits { fresh_status: SLACK * 10, ..LIMITS };
+    let limits = ClientLimits { fresh_status: SLACK * 10, ..LIMITS };
     let (address, snapshots) = with_page(limits);
     for query in ["", "?filter=a", "?page=2&rows=5"] {
         let status = ask(address, &format!("GET /status.json{query} HTTP/1.1\r\nHost: localhost"));

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use super::*;
-use crate::survey::{Part, STEP, Survey};
+use crate::survey::{STEP, Survey, SurveyPart};
 
 /// Enough for several steps over each kind of row.
 const TUNNELS: u32 = 5 * STEP as u32 / 2;
@@ -58,7 +58,7 @@ impl OneWorker {
         ipsec.set_policies(policies);
     }
 
-    fn begin(&mut self) -> Receiver<(u16, Part)> {
+    fn begin(&mut self) -> Receiver<(u16, SurveyPart)> {
         let (parts, received) = channel();
         self.thread.begin_survey(Survey::reported_to(parts));
         received
@@ -66,13 +66,13 @@ impl OneWorker {
 }
 
 /// The number of rows in a part.
-fn rows(part: &Part) -> usize {
+fn rows(part: &SurveyPart) -> usize {
     match part {
-        Part::Sas(rows) => rows.len(),
+        SurveyPart::Sas(rows) => rows.len(),
         // Each tunnel has a row for each direction.
-        Part::Tunnels(rows) => rows.len() / 2,
-        Part::Policies(rows) => rows.len(),
-        Part::PoliciesAnew | Part::Rest(_) => 0,
+        SurveyPart::Tunnels(rows) => rows.len() / 2,
+        SurveyPart::Policies(rows) => rows.len(),
+        SurveyPart::PoliciesAnew | SurveyPart::Rest(_) => 0,
     }
 }
 
@@ -89,11 +89,11 @@ fn a_packet_waits_for_one_step_of_a_snapshot_at_most() {
         for (_, part) in parts {
             let count = rows(&part);
             match part {
-                Part::Sas(_) => sas += count,
-                Part::Tunnels(_) => tunnels += count,
-                Part::Policies(_) => policies += count,
-                Part::PoliciesAnew => panic!("no policy has changed"),
-                Part::Rest(_) => is_done = true,
+                SurveyPart::Sas(_) => sas += count,
+                SurveyPart::Tunnels(_) => tunnels += count,
+                SurveyPart::Policies(_) => policies += count,
+                SurveyPart::PoliciesAnew => panic!("no policy has changed"),
+                SurveyPart::Rest(_) => is_done = true,
             }
         }
         assert!(bench.passes(steps % TUNNELS, steps as u8), "between step {steps} and the next");
@@ -112,7 +112,7 @@ fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however
     while bench.thread.survey() {
         for (_, part) in received.try_iter() {
             match part {
-                Part::Policies(notes) => {
+                SurveyPart::Policies(notes) => {
                     let first = names.is_empty();
                     names.extend(notes.into_iter().map(|note| note.view.policy.name));
                     if first && changes < 2 {
@@ -120,11 +120,11 @@ fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however
                         bench.set_policies();
                     }
                 }
-                Part::PoliciesAnew => {
+                SurveyPart::PoliciesAnew => {
                     (again, last) = (again + 1, std::mem::take(&mut names));
                 }
-                Part::Rest(_) => is_done = true,
-                Part::Sas(_) | Part::Tunnels(_) => {}
+                SurveyPart::Rest(_) => is_done = true,
+                SurveyPart::Sas(_) | SurveyPart::Tunnels(_) => {}
             }
         }
     }
@@ -136,7 +136,7 @@ fn policies_that_change_during_a_snapshot_are_reported_again_and_it_ends_however
     while bench.thread.survey() {
         bench.set_policies();
     }
-    assert!(received.try_iter().any(|(_, part)| matches!(part, Part::Rest(_))));
+    assert!(received.try_iter().any(|(_, part)| matches!(part, SurveyPart::Rest(_))));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::hosts::{Hosts, LEAST_BYTES};
-use super::super::network::Link;
+use super::super::hosts::{HostPairs, LEAST_BYTES};
+use super::super::network::SimulatedLink;
 use super::World;
 
 /// Time limit after the last fault until traffic flows through every tunnel, both ways, in ns: an
@@ -18,7 +18,7 @@ impl World<'_> {
     /// Faults end, and traffic must flow again through every tunnel.
     pub(super) fn recover(&mut self) {
         self.is_calm.store(true, Ordering::Relaxed);
-        self.links.iter_mut().for_each(Link::calm);
+        self.links.iter_mut().for_each(SimulatedLink::calm);
         self.disagrees_until_ns = 0;
         for site in &mut self.sites {
             site.is_disk_writable = true;
@@ -30,7 +30,8 @@ impl World<'_> {
         // What one end has lost while there was no agreement, the other cannot know.
         (0..self.negotiator.len()).for_each(|tunnel| self.negotiate(tunnel));
         let (calm_ns, mut flowing_ns) = (self.now_ns, None);
-        let numbers = |hosts: &Hosts| hosts.flows.iter().map(|flow| flow.last_delivered).collect::<Vec<_>>();
+        let numbers =
+            |hosts: &HostPairs| hosts.flows.iter().map(|flow| flow.last_delivered).collect::<Vec<_>>();
         let mut before = vec![Some(self.hosts.sent()); self.hosts.flows.len()];
         // Twice: anyone who flows once must not stop again.
         for _ in 0..2 {

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 
 use super::super::network::another_mapping;
-use super::{Event, World};
+use super::{World, WorldEvent};
 
 /// Time limit of packets in a gateway that stops, in ns.
 const DRAIN_NS: u64 = 5_000_000_000;
@@ -73,7 +73,7 @@ impl World<'_> {
         self.figures.reloads += 1;
         self.journal.note(format_args!("site {site}: a reload takes {gone} away"));
         let after_ns = self.dice.random_range(1_000_000..3_000_000_000);
-        self.schedule(after_ns, Event::Restore { site });
+        self.schedule(after_ns, WorldEvent::Restore { site });
     }
 
     /// Brings back by a reload what others have removed, once none of its packets is in flight any
@@ -84,7 +84,7 @@ impl World<'_> {
         // Packets that a full port still holds up would leave behind those of the SA that comes
         // under the same SPI, at another worker.
         if running.is_retiring() || running.has_unsent() {
-            return self.schedule(RETRY_NS, Event::Restore { site });
+            return self.schedule(RETRY_NS, WorldEvent::Restore { site });
         }
         running.reload(of.config.clone());
         self.journal.note(format_args!("site {site}: a reload brings all tunnels back"));
@@ -130,6 +130,6 @@ impl World<'_> {
         self.figures.kills += 1;
         self.journal.note(format_args!("site {site}: is killed, power cut: {is_power_cut}"));
         let after_ns = self.dice.random_range(1_000_000..2_000_000_000);
-        self.schedule(after_ns, Event::Boot { site });
+        self.schedule(after_ns, WorldEvent::Boot { site });
     }
 }

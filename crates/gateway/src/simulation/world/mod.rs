@@ -15,16 +15,16 @@ use convoy_ipsec::Policy;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::hosts::Hosts;
+use super::hosts::HostPairs;
 use super::journal::Journal;
-use super::negotiator::{Negotiator, Step, Task, pause};
-use super::network::Link;
+use super::negotiator::{NegotiationStep, Negotiator, Task, pause};
+use super::network::SimulatedLink;
 use super::scenario::{MTU, Scenario, static_spi};
-use super::site::{Running, Start};
-use super::wire::Wire;
+use super::site::{Running, SiteStart};
+use super::wire::WireObserver;
 use crate::state::SimulatedDisk;
 
-enum Event {
+enum WorldEvent {
     Arrival {
         site: usize,
         packet: Vec<u8>,
@@ -33,7 +33,7 @@ enum Event {
         site: usize,
         tunnel: usize,
         generation: usize,
-        step: Step,
+        step: NegotiationStep,
     },
     Follow,
     Boot {
@@ -46,7 +46,7 @@ enum Event {
 }
 
 /// One end, whether its gateway runs or not.
-struct Site {
+struct SimulatedSite {
     config: Config,
     policies: Vec<Policy>,
     running: Option<Running>,
@@ -64,23 +64,23 @@ pub(super) struct World<'a> {
     dice: Xoshiro256PlusPlus,
     scenario: Scenario,
     costs: &'a Costs,
-    sites: [Site; 2],
-    links: [Link; 2],
-    hosts: Hosts,
-    wire: Wire,
+    sites: [SimulatedSite; 2],
+    links: [SimulatedLink; 2],
+    hosts: HostPairs,
+    wire: WireObserver,
     negotiator: Negotiator,
-    events: BTreeMap<(u64, u64), Event>,
+    events: BTreeMap<(u64, u64), WorldEvent>,
     next_event: u64,
     now_ns: u64,
     is_calm: Arc<AtomicBool>,
     /// The time until which IKE negotiates nothing, in ns.
     disagrees_until_ns: u64,
-    pub(super) figures: Figures,
+    pub(super) figures: RunFigures,
 }
 
 /// The statistics of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct RunFigures {
     pub(super) sent: u64,
     pub(super) delivered: u64,
     pub(super) wire_packets: u64,
@@ -92,7 +92,7 @@ pub(super) struct Figures {
     pub(super) moves: u64,
 }
 
-impl std::ops::AddAssign for Figures {
+impl std::ops::AddAssign for RunFigures {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -110,9 +110,9 @@ impl<'a> World<'a> {
     pub(super) fn new(seed: u64, costs: &'a Costs) -> Self {
         let mut dice = Xoshiro256PlusPlus::seed_from_u64(seed);
         let scenario = Scenario::new(&mut dice);
-        let hosts = Hosts::new(scenario.flows(&mut dice));
+        let hosts = HostPairs::new(scenario.flows(&mut dice));
         let negotiator = Negotiator::new(&scenario);
-        let site = |site| Site {
+        let site = |site| SimulatedSite {
             config: scenario.config(site),
             policies: negotiator.policies(site, &scenario),
             running: None,
@@ -123,7 +123,7 @@ impl<'a> World<'a> {
             has_lost_power: false,
         };
         let disagrees_until_ns = if dice.random_bool(0.3) { dice.random_range(0..20_000_000_000) } else { 0 };
-        let mut wire = Wire::default();
+        let mut wire = WireObserver::default();
         for (at, tunnel) in scenario.tunnels.iter().enumerate().filter(|(_, tunnel)| tunnel.is_static) {
             for site in 0..2 {
                 wire.expect(static_spi(at, site), tunnel.transform.iv_len());
@@ -132,7 +132,7 @@ impl<'a> World<'a> {
         Self {
             journal: Journal::new(),
             sites: [site(0), site(1)],
-            links: [0, 1].map(|_| Link::new(scenario.faults, MTU)),
+            links: [0, 1].map(|_| SimulatedLink::new(scenario.faults, MTU)),
             dice,
             scenario,
             costs,
@@ -144,7 +144,7 @@ impl<'a> World<'a> {
             now_ns: 0,
             is_calm: Arc::default(),
             disagrees_until_ns,
-            figures: Figures::default(),
+            figures: RunFigures::default(),
         }
     }
 
@@ -212,37 +212,37 @@ impl<'a> World<'a> {
         }
     }
 
-    fn schedule(&mut self, after_ns: u64, event: Event) {
+    fn schedule(&mut self, after_ns: u64, event: WorldEvent) {
         self.events.insert((self.now_ns + after_ns, self.next_event), event);
         self.next_event += 1;
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: WorldEvent) {
         match event {
-            Event::Arrival { site, packet } => self.arrive(site, packet),
-            Event::Negotiation { site, tunnel, generation, step } => {
+            WorldEvent::Arrival { site, packet } => self.arrive(site, packet),
+            WorldEvent::Negotiation { site, tunnel, generation, step } => {
                 if let Some(running) = &mut self.sites[site].running {
                     self.journal
                         .note(format_args!("site {site}: {step:?}, tunnel {tunnel}, SAs {generation}"));
                     self.negotiator.step(Task { tunnel, generation, step }, site, running, &self.scenario);
                 }
             }
-            Event::Follow => {
+            WorldEvent::Follow => {
                 if let Some(running) = &mut self.sites[0].running {
                     self.journal
                         .note(format_args!("site 0 follows its peer to {:?}", self.negotiator.mapping));
                     self.negotiator.follow(running, &self.scenario);
                 }
             }
-            Event::Boot { site } => self.boot(site),
-            Event::Restore { site } => self.restore(site),
+            WorldEvent::Boot { site } => self.boot(site),
+            WorldEvent::Restore { site } => self.restore(site),
         }
     }
 
     fn boot(&mut self, site: usize) {
         let of = &mut self.sites[site];
         let Some(disk) = of.disk.take() else { return };
-        let start = Start {
+        let start = SiteStart {
             scenario: &self.scenario,
             config: &of.config,
             policies: &of.policies,
@@ -266,10 +266,12 @@ impl<'a> World<'a> {
         let generation = self.negotiator.negotiate(tunnel, &self.scenario, &mut self.dice, &mut self.wire);
         self.figures.negotiations += 1;
         self.journal.note(format_args!("negotiates tunnel {tunnel}: SAs {generation}"));
-        for step in [Step::InstallInbound, Step::InstallOutbound, Step::RetireOlder] {
+        for step in
+            [NegotiationStep::InstallInbound, NegotiationStep::InstallOutbound, NegotiationStep::RetireOlder]
+        {
             for site in 0..2 {
                 let after_ns = pause(&mut self.dice, step);
-                self.schedule(after_ns, Event::Negotiation { site, tunnel, generation, step });
+                self.schedule(after_ns, WorldEvent::Negotiation { site, tunnel, generation, step });
             }
         }
     }

@@ -7,9 +7,9 @@ use super::super::hosts::Delivery;
 use super::super::journal::hash_of;
 use super::super::network::{Fate, translate};
 use super::super::scenario::Scenario;
-use super::super::site::Note;
-use super::super::wire::{Seen, addresses, look};
-use super::{Event, World};
+use super::super::site::DaemonNote;
+use super::super::wire::{SeenPacket, addresses, look};
+use super::{World, WorldEvent};
 
 /// Packets received within this time before a gateway was killed may be missing in its state file,
 /// in ns: a report a second, and the round in which it is made.
@@ -114,20 +114,20 @@ impl World<'_> {
     fn transmit(&mut self, site: usize, worker: usize, mut packet: Vec<u8>) {
         let seen = look(&packet);
         match seen {
-            Seen::Keepalive | Seen::Piece => {
+            SeenPacket::Keepalive | SeenPacket::Piece => {
                 if let Some(running) = &mut self.sites[site].running {
                     running.made += 1;
                 }
-                if seen == Seen::Keepalive {
+                if seen == SeenPacket::Keepalive {
                     return;
                 }
             }
-            Seen::Esp { spi, at, .. } => {
+            SeenPacket::Esp { spi, at, .. } => {
                 self.wire.observe(spi, &packet[at..]);
             }
         }
         let [_, destination] = addresses(&packet);
-        let is_negotiated = matches!(seen, Seen::Esp { spi, .. } if self.negotiator.has(spi));
+        let is_negotiated = matches!(seen, SeenPacket::Esp { spi, .. } if self.negotiator.has(spi));
         let mapping = self.negotiator.mapping.filter(|_| is_negotiated);
         let to = 1 - site;
         if !translate(&mut packet, to, mapping, seen) {
@@ -137,7 +137,7 @@ impl World<'_> {
         match self.links[to].carry(packet, self.now_ns, &mut self.dice) {
             Fate::Arrives(all) => {
                 for (after_ns, packet) in all {
-                    self.schedule(after_ns, Event::Arrival { site: to, packet });
+                    self.schedule(after_ns, WorldEvent::Arrival { site: to, packet });
                 }
             }
             Fate::TooBig(mtu) => {
@@ -164,13 +164,13 @@ impl World<'_> {
         }
         for note in running.take_notes() {
             match note {
-                Note::Acquire(acquire) => self.wish(acquire.tunnel),
-                Note::Expire(event) => self.wish(event.tunnel),
-                Note::Mapping(change) => {
+                DaemonNote::Acquire(acquire) => self.wish(acquire.tunnel),
+                DaemonNote::Expire(event) => self.wish(event.tunnel),
+                DaemonNote::Mapping(change) => {
                     self.journal
                         .note(format_args!("site {site} hears that its peer moved to {}", change.new));
                     let after_ns = self.dice.random_range(0..50_000_000);
-                    self.schedule(after_ns, Event::Follow);
+                    self.schedule(after_ns, WorldEvent::Follow);
                 }
             }
         }
@@ -195,6 +195,6 @@ impl World<'_> {
         of.disk = Some(running.stop());
         self.journal.note(format_args!("site {site}: has stopped, drained: {is_drained}"));
         let after_ns = self.dice.random_range(1_000_000..2_000_000_000);
-        self.schedule(after_ns, Event::Boot { site });
+        self.schedule(after_ns, WorldEvent::Boot { site });
     }
 }

@@ -25,7 +25,7 @@ impl Bench {
 
     /// Another gateway, at this time, with what it takes over.
     fn successor(&self, wall_ms: u64) -> (Bench, Vec<Result<SaNumber, RestoreError>>) {
-        let mut bench = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 77 };
+        let mut bench = Bench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 77 };
         bench.gateway.wall_ms = wall_ms;
         let records = self.records();
         let taken: Vec<_> = records
@@ -64,13 +64,13 @@ fn another_gateway_has_the_same_sas_policies_and_names_behind_what_was_used() {
 fn a_third_gateway_takes_over_what_the_second_had() {
     let first = leader();
     let (mut second, _) = first.successor(1_010_000);
-    let moved = |id: SaId| {
+    let moved = |id: WireSaId| {
         let source = host("198.51.100.9:1024");
         UpdateSa { id, source, destination: id.destination, is_encapsulated: true, reqid: 0 }
     };
     let inbound = decoded(&first.records()[0]).sa.id;
     second.state.connect(2, &mut second.gateway);
-    second.good(Request::UpdateSa(moved(inbound)));
+    second.good(CharonRequest::UpdateSa(moved(inbound)));
     assert_eq!(second.gateway.shared, 1, "only what has changed is reported");
     let reported = decoded(&second.records()[0]);
     assert_eq!((reported.sa.id.source, reported.installed_ms), (host("198.51.100.9:1024"), 1_000_000));
@@ -90,16 +90,16 @@ fn what_changes_is_reported_and_what_does_not_is_not() {
     bench.tunnel(7, 0x5555);
     assert_eq!(bench.records().len(), 2);
     let reported = bench.gateway.shared;
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
-    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 9)));
-    bench.good(Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7)));
+    bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 9)));
+    bench.good(CharonRequest::DelPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7)));
     assert_eq!(bench.gateway.shared, reported, "a count and another tunnel's trap are in no record");
-    bench.good(Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7)));
+    bench.good(CharonRequest::DelPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7)));
     let policies = |bench: &Bench| decoded(&bench.records()[0]).policies.len();
     assert_eq!((bench.gateway.shared, policies(&bench)), (reported + 2, 2));
     bench.name(7, "site");
     assert_eq!(decoded(&bench.records()[1]).connection, "site");
-    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, PEER)));
     assert_eq!(bench.records().len(), 1, "what is removed has no record");
 }
 
@@ -197,7 +197,7 @@ fn of_several_former_charons_the_last_ones_sas_come_first() {
     let mut records: Vec<Message> =
         second.gateway.records.values().chain(&first.records()).cloned().collect();
     for _ in 0..2 {
-        let mut third = Bench { state: State::new(SHARED), gateway: Memory::default(), random: 99 };
+        let mut third = Bench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 99 };
         third.gateway.wall_ms = 1_020_000;
         let taken: Vec<_> =
             records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0, iv_start: 0 }).collect();

@@ -2,7 +2,7 @@
 
 use convoy_packet::{Fragment, Frame, FramePool, FrameSize, HEADROOM_BYTES, Layout, ip, ipv4};
 
-use super::{Key, behind_fragment_header};
+use super::{FragmentKey, behind_fragment_header};
 use crate::drops::{DropCounters, DropReason};
 use crate::ip::tos::Ecn;
 
@@ -21,7 +21,7 @@ const _: () = assert!(FrameSize::Huge.bytes() >= PAYLOAD_AT + u16::MAX as usize)
 
 /// A parsed fragment.
 pub(super) struct Piece {
-    pub(super) key: Key,
+    pub(super) key: FragmentKey,
     layout: Layout,
     fields: Fragment,
     /// First byte of its payload in the datagram, and one past the last.
@@ -45,7 +45,7 @@ impl Piece {
         if fields.more && len < TINY_PAYLOAD {
             return Err(DropReason::FragmentTiny);
         }
-        let key = Key::of(packet, &layout, fields.identification);
+        let key = FragmentKey::of(packet, &layout, fields.identification);
         Ok(Self { key, layout, fields, start, end, payload_at })
     }
 
@@ -56,8 +56,8 @@ impl Piece {
 }
 
 /// One datagram in reassembly.
-pub(super) struct Datagram {
-    pub(super) key: Key,
+pub(super) struct PartialDatagram {
+    pub(super) key: FragmentKey,
     pub(super) deadline_ns: u64,
     /// The frame it is assembled in, or why it was condemned; then it only swallows what still
     /// arrives.
@@ -75,9 +75,9 @@ pub(super) struct Datagram {
     ecn_met: u8,
 }
 
-impl Datagram {
+impl PartialDatagram {
     /// An empty datagram in an empty frame with [`PAYLOAD_AT`] bytes of headroom.
-    pub(super) fn new(key: Key, deadline_ns: u64, frame: Frame) -> Self {
+    pub(super) fn new(key: FragmentKey, deadline_ns: u64, frame: Frame) -> Self {
         Self {
             key,
             deadline_ns,

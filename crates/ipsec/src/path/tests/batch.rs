@@ -6,7 +6,7 @@ use super::plain::{link, packet};
 use super::*;
 use crate::drops::DropCounters;
 use crate::esp::batch_template::{BatchTemplate, RAW_TAILROOM_BYTES};
-use crate::sa::config::{Lifetime, Limits, SaEnds};
+use crate::sa::config::{Lifetime, LifetimeLimits, SaEnds};
 
 fn random(bytes: &mut [u8]) {
     bytes.fill(0x5a);
@@ -88,9 +88,9 @@ proptest! {
         hard in proptest::option::of(1u64..4_000), is_packets: bool,
     ) {
         let hard = if is_packets {
-            Limits { packets: hard.map(|limit| limit % 12 + 1), ..Limits::default() }
+            LifetimeLimits { packets: hard.map(|limit| limit % 12 + 1), ..LifetimeLimits::default() }
         } else {
-            Limits { bytes: hard, ..Limits::default() }
+            LifetimeLimits { bytes: hard, ..LifetimeLimits::default() }
         };
         let limited = |gateway: &mut Gateway| {
             gateway.ipsec.remove(OUT);

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 
 use super::plain::{link, packet};
 use super::*;
-use crate::sa::config::{Lifetime, Limits};
+use crate::sa::config::{Lifetime, LifetimeLimits};
 
 /// The limits of an outbound SA.
 fn limits() -> impl Strategy<Value = (Lifetime, u64, u64)> {
     let limits = || {
         let bytes = proptest::option::of(1u64..6_000);
-        (bytes, proptest::option::of(1u64..14)).prop_map(|(bytes, packets)| Limits {
+        (bytes, proptest::option::of(1u64..14)).prop_map(|(bytes, packets)| LifetimeLimits {
             bytes,
             packets,
             time_ns: None,

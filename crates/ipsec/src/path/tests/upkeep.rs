@@ -1,7 +1,7 @@
 use super::*;
 use crate::esp::job::CryptoJob;
 use crate::path::upkeep::KEEPALIVES_AT_ONCE;
-use crate::sa::config::{Lifetime, Limits, SaEnds};
+use crate::sa::config::{Lifetime, LifetimeLimits, SaEnds};
 use crate::sa::lifetime::Expiry;
 use convoy_packet::protocol::{NO_NEXT_HEADER, UDP};
 
@@ -314,8 +314,8 @@ fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
     let link = Link::default();
     let mut a = Gateway::new(IpsecConfig::default());
     let lifetime = Lifetime {
-        soft: Limits { packets: Some(2), ..Limits::default() },
-        hard: Limits { time_ns: Some(60 * SECOND), ..Limits::default() },
+        soft: LifetimeLimits { packets: Some(2), ..LifetimeLimits::default() },
+        hard: LifetimeLimits { time_ns: Some(60 * SECOND), ..LifetimeLimits::default() },
     };
     let index = a.install(SaConfig { lifetime, ..link.sa(0, SaDirection::Outbound) });
     a.ipsec.set_policies(link.policies(0));
@@ -382,8 +382,10 @@ fn upkeep_looks_only_at_sas_whose_time_has_come() {
     let mut a = Gateway::new(IpsecConfig::default());
     for sa in 0..SAS {
         // Each a second older than the next.
-        let limits =
-            |seconds: u32| Limits { time_ns: Some(u64::from(seconds) * SECOND), ..Limits::default() };
+        let limits = |seconds: u32| LifetimeLimits {
+            time_ns: Some(u64::from(seconds) * SECOND),
+            ..LifetimeLimits::default()
+        };
         let lifetime = Lifetime { soft: limits(3_600 + sa), hard: limits(7_200 + sa) };
         let tunnel = TunnelId(sa);
         a.install(SaConfig { spi: 0x1001 + sa, tunnel, lifetime, ..link.sa(0, SaDirection::Outbound) });

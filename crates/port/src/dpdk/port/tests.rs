@@ -12,7 +12,7 @@ use convoy_packet::{
 
 use super::*;
 use crate::PortKind;
-use crate::l2_host::{Identity, Takes};
+use crate::l2_host::{HostIdentity, PortTakes};
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -29,7 +29,7 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let config = EthernetConfig { queues, descriptors: 1024, mtu: 1500, mac: Some(OWN), all_groups: true };
     let device = eal.ethernet(device, &config).expect("net_ring is linked");
     let addresses = [(A.into(), 24), (A6.into(), 64)];
-    let identity = Identity::new(OWN, &addresses, &[], Takes::Own).expect("a good configuration");
+    let identity = HostIdentity::new(OWN, &addresses, &[], PortTakes::Own).expect("a good configuration");
     let heard = Arc::new(Heard::new(queues));
     let description = PortDescription {
         name: "outside".to_owned(),

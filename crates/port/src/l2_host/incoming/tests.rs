@@ -19,12 +19,12 @@ const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
 /// Bytes that a device may have removed.
 const MISSING: usize = 32;
 
-fn identity(takes: Takes) -> Identity {
-    Identity::new(OWN, &[(A.into(), 24)], &[], takes).expect("a good configuration")
+fn identity(takes: PortTakes) -> HostIdentity {
+    HostIdentity::new(OWN, &[(A.into(), 24)], &[], takes).expect("a good configuration")
 }
 
-fn identity_of_both(takes: Takes) -> Identity {
-    Identity::new(OWN, &[(A.into(), 24), (A6.into(), 64)], &[], takes).expect("a good configuration")
+fn identity_of_both(takes: PortTakes) -> HostIdentity {
+    HostIdentity::new(OWN, &[(A.into(), 24), (A6.into(), 64)], &[], takes).expect("a good configuration")
 }
 
 fn packet_v6(protocol: u8, source: Ipv6Addr, destination: Ipv6Addr, body: &[u8]) -> Vec<u8> {
@@ -68,7 +68,7 @@ fn frame(to: MacAddress, ethertype: u16, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_is_for_others_is_dropped_by_its_reason() {
-    let own = identity(Takes::Own);
+    let own = identity(PortTakes::Own);
     let dropped = |frame: &[u8]| match Incoming::read(frame, 0, &own) {
         Incoming::Dropped(why) => Some(why),
         _ => None,
@@ -89,7 +89,7 @@ fn what_is_for_others_is_dropped_by_its_reason() {
 
 #[test]
 fn a_router_takes_packets_to_all_hosts_and_answers_for_itself_alone() {
-    let router = identity(Takes::All);
+    let router = identity(PortTakes::All);
     let read = |destination| {
         let mut message = vec![0x5a; 16];
         icmp::write(&mut message, icmp::v4::ECHO, 0, 1, 0);
@@ -109,7 +109,7 @@ fn a_router_takes_packets_to_all_hosts_and_answers_for_itself_alone() {
 
 #[test]
 fn of_ipv6_what_is_for_others_is_dropped_by_its_reason() {
-    let own = identity_of_both(Takes::Own);
+    let own = identity_of_both(PortTakes::Own);
     let read = |frame: &[u8]| match Incoming::read(frame, 0, &own) {
         Incoming::Dropped(why) => Some(why),
         _ => None,
@@ -129,12 +129,15 @@ fn of_ipv6_what_is_for_others_is_dropped_by_its_reason() {
     for bytes in [&esp[..79], &esp[..39], &[]] {
         assert_eq!(read(&frame(OWN, ethernet::IPV6, bytes)), Some(Dropped::Malformed));
     }
-    assert_eq!(Incoming::read(&to_us, 0, &identity(Takes::Own)), Incoming::Dropped(Dropped::OtherProtocol));
+    assert_eq!(
+        Incoming::read(&to_us, 0, &identity(PortTakes::Own)),
+        Incoming::Dropped(Dropped::OtherProtocol)
+    );
 }
 
 #[test]
 fn discovery_is_read_from_the_groups_of_this_host_and_what_is_of_routers_is_not() {
-    let own = identity_of_both(Takes::Own);
+    let own = identity_of_both(PortTakes::Own);
     let asked = solicitation(A6);
     let read = |to, packet: &[u8]| match Incoming::read(&frame(to, ethernet::IPV6, packet), 0, &own) {
         Incoming::Discovery(Discovery::Ndp(message, from)) => Ok((message, from)),
@@ -161,7 +164,7 @@ fn discovery_is_read_from_the_groups_of_this_host_and_what_is_of_routers_is_not(
 
 #[test]
 fn a_router_of_ipv6_takes_packets_to_all_hosts_but_what_is_of_one_link() {
-    let router = identity_of_both(Takes::All);
+    let router = identity_of_both(PortTakes::All);
     let read = |source, destination| {
         let frame = frame(OWN, ethernet::IPV6, &echo_v6(source, destination));
         match Incoming::read(&frame, 0, &router) {
@@ -181,7 +184,7 @@ fn a_router_of_ipv6_takes_packets_to_all_hosts_but_what_is_of_one_link() {
 proptest! {
     #[test]
     fn any_frame_is_read_to_something_inside_it(bytes in proptest::collection::vec(any::<u8>(), 0..100), missing in 0_usize..64, is_router: bool) {
-        let identity = identity_of_both(if is_router { Takes::All } else { Takes::Own });
+        let identity = identity_of_both(if is_router { PortTakes::All } else { PortTakes::Own });
         let _ = Incoming::read(&bytes, missing, &identity);
     }
 
@@ -189,7 +192,7 @@ proptest! {
     fn a_damaged_frame_is_dropped_or_still_a_packet_for_this_port(
         at in 0_usize..70, value: u8, cut in 0_usize..80, is_opened: bool, is_echo: bool,
     ) {
-        let identity = identity(Takes::Own);
+        let identity = identity(PortTakes::Own);
         let mut message = vec![9; 40];
         icmp::write(&mut message, icmp::v4::ECHO, 0, 1, 0);
         let protocol = if is_echo { protocol::ICMP } else { protocol::ESP };
@@ -216,7 +219,7 @@ proptest! {
 
     #[test]
     fn any_arp_message_is_answered_at_most_once_and_only_for_the_own_address(bytes in proptest::collection::vec(any::<u8>(), 28..60), is_whole: bool) {
-        let identity = identity(Takes::Own);
+        let identity = identity(PortTakes::Own);
         let mut bytes = bytes;
         if is_whole {
             bytes[..8].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
@@ -233,7 +236,7 @@ proptest! {
 
     #[test]
     fn a_damaged_frame_of_ipv6_is_dropped_or_still_for_this_port(at in 0_usize..94, value: u8, cut in 0_usize..90, is_echo: bool) {
-        let identity = identity_of_both(Takes::Own);
+        let identity = identity_of_both(PortTakes::Own);
         let (to, body) = match is_echo {
             true => (OWN, echo_v6(B6, A6)),
             false => (ndp::group_mac(ndp::solicited_node(A6)), solicitation(A6).to_packet()),
@@ -265,7 +268,7 @@ proptest! {
 
 #[test]
 fn of_a_packet_that_a_device_has_opened_the_icv_may_be_missing() {
-    let own = identity_of_both(Takes::Own);
+    let own = identity_of_both(PortTakes::Own);
     let whole = [packet(protocol::ESP, B, A, &[1; 60]), packet_v6(protocol::ESP, B6, A6, &[1; 60])];
     for (whole, ethertype) in whole.iter().zip([ethernet::IPV4, ethernet::IPV6]) {
         for missing in [0, 16, MISSING] {
@@ -291,7 +294,7 @@ fn fragments_are_packets() {
         ipv4::fill_checksum(&mut bytes);
         let frame = frame(OWN, ethernet::IPV4, &bytes);
         assert_eq!(
-            Incoming::read(&frame, 0, &identity(Takes::Own)),
+            Incoming::read(&frame, 0, &identity(PortTakes::Own)),
             Incoming::Packet(&bytes, 0),
             "{bits:#x}"
         );

@@ -5,7 +5,7 @@ use convoy_packet::IpHeader;
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 
 use super::*;
-use crate::sys::{Program, ProgramKind};
+use crate::sys::{ProgramKind, VerifiedProgram};
 
 /// The program under test returns `XDP_TX` for frames that it takes, since the kernel would turn a
 /// redirect into a map without a socket into a pass.
@@ -19,8 +19,8 @@ const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 /// The programs of a port: at the driver and at an interface's ingress. Both take the same frames.
 /// The program at a socket only differs from the latter in its verdicts.
 struct Programs {
-    xdp: Program,
-    ingress: Program,
+    xdp: VerifiedProgram,
+    ingress: VerifiedProgram,
 }
 
 fn load(takes: &LinkTakes, networks: &Networks) -> Programs {
@@ -29,7 +29,7 @@ fn load(takes: &LinkTakes, networks: &Networks) -> Programs {
     let xdp = Hook::Xdp { sockets: 0, station: station.numbers() };
     let xdp = classify(takes, networks, xdp, |asm| asm.set(R0, TAKEN));
     let load = |kind, code: &[Instruction]| {
-        Program::load(kind, code).expect("the verifier accepts it; loading needs root")
+        VerifiedProgram::load(kind, code).expect("the verifier accepts it; loading needs root")
     };
     load(ProgramKind::SocketFilter, &program(takes, networks, Hook::Socket));
     let ingress = load(ProgramKind::Ingress, &program(takes, networks, Hook::Ingress));
@@ -72,7 +72,7 @@ fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn is_taken(programs: &Programs, frame: &[u8]) -> bool {
-    let verdict = |program: &Program| program.test(frame).expect("a test run needs root") as i32;
+    let verdict = |program: &VerifiedProgram| program.test(frame).expect("a test run needs root") as i32;
     let at_driver = match verdict(&programs.xdp) {
         TAKEN => true,
         XDP_PASS => false,
@@ -299,7 +299,7 @@ fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
 /// The verdicts at the driver, where the frame contains all tags, and at ingress, where the kernel
 /// has removed the first one.
 fn verdicts(programs: &Programs, frame: &[u8], vlans: &[u16]) -> (i32, i32) {
-    let verdict = |program: &Program, vlans| {
+    let verdict = |program: &VerifiedProgram, vlans| {
         program.test(&tagged(frame.to_vec(), vlans)).expect("a test run needs root") as i32
     };
     (verdict(&programs.xdp, vlans), verdict(&programs.ingress, &vlans[1..]))

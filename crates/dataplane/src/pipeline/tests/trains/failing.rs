@@ -93,7 +93,7 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
     let sealed_bursts: Vec<Vec<Vec<u8>>> = sealed.chunks(40).map(<[_]>::to_vec).collect();
     let opened = through(SaDirection::Inbound, vec![good()], &sealed_bursts);
     assert_eq!(opened, plain.concat());
-    for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
+    for fault in [None, Some(InjectedFault::Error), Some(InjectedFault::Vanish)] {
         let engines = || fault.map_or_else(|| vec![Box::new(elsewhere()) as Box<dyn Engine>], failing);
         let again = through(SaDirection::Outbound, engines(), &plain);
         assert!(without_identifications(&again) == without_identifications(&sealed), "{fault:?}");
@@ -114,7 +114,7 @@ fn without_identifications(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[test]
 fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_train_fails() {
     const NUMBERS_LEFT: u32 = 5;
-    for fault in [Fault::Error, Fault::Vanish] {
+    for fault in [InjectedFault::Error, InjectedFault::Vanish] {
         let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
         let engines: Vec<Box<dyn Engine>> = vec![Box::new(Faulty::new(Box::new(elsewhere()), plan))];
         let (mut pipeline, sa) = leaving::end_with(1, SaDirection::Outbound, engines, 8);

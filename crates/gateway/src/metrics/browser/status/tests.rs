@@ -29,11 +29,11 @@ fn snapshot(uptime_s: f64, tunnels: &[(String, u64)]) -> Snapshot {
     }
 }
 
-fn status(snapshot: &Snapshot, earlier: Option<&Status>) -> Status {
-    Status::of(snapshot, earlier, &Events::default())
+fn status(snapshot: &Snapshot, earlier: Option<&GatewayStatus>) -> GatewayStatus {
+    GatewayStatus::of(snapshot, earlier, &Events::default())
 }
 
-fn answer(status: &Status, query: &str) -> Value {
+fn answer(status: &GatewayStatus, query: &str) -> Value {
     serde_json::from_str(&status.json(&Query::parse(query).expect("a good query"))).expect("JSON")
 }
 
