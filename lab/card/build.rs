@@ -63,10 +63,10 @@ mod verilated {
     /// A static library that is the same for every profile.
     struct Library {
         name: String,
-        source: Source,
+        source: LibrarySource,
     }
 
-    enum Source {
+    enum LibrarySource {
         /// The card with these functions. The library's name is that of its C++ class.
         Card(u16),
         /// Files that come with Verilator.
@@ -75,13 +75,13 @@ mod verilated {
 
     impl Library {
         fn model(number: usize, functions: u16) -> Self {
-            Self { name: class(number), source: Source::Card(functions) }
+            Self { name: class(number), source: LibrarySource::Card(functions) }
         }
 
         /// What all models use.
         fn runtime(tools: &Tools) -> Self {
             let files = ["verilated.cpp", "verilated_threads.cpp"].map(|file| tools.include.join(file));
-            Self { name: "verilated".to_owned(), source: Source::Files(files.into()) }
+            Self { name: "verilated".to_owned(), source: LibrarySource::Files(files.into()) }
         }
 
         /// Puts the library, and a model's header, into `out`: from the store if they are there,
@@ -108,7 +108,7 @@ mod verilated {
         fn key(&self, tools: &Tools) -> u64 {
             let mut key = DefaultHasher::new();
             tools.version.hash(&mut key);
-            if let Source::Card(functions) = self.source {
+            if let LibrarySource::Card(functions) = self.source {
                 self.translation(functions).hash(&mut key);
                 for file in files_of(Path::new(RTL)) {
                     file.file_name().hash(&mut key);
@@ -124,7 +124,7 @@ mod verilated {
             let _ = fs::remove_dir_all(scratch);
             fs::create_dir_all(scratch).expect("cargo's folder can be written");
             let files = match &self.source {
-                Source::Card(functions) => {
+                LibrarySource::Card(functions) => {
                     let folder = ["-Mdir".into(), scratch.into()];
                     tools.run_verilator(self.translation(*functions).into_iter().chain(folder));
                     files_of(scratch)
@@ -132,7 +132,7 @@ mod verilated {
                         .filter(|file| file.extension() == Some("cpp".as_ref()))
                         .collect()
                 }
-                Source::Files(files) => files.clone(),
+                LibrarySource::Files(files) => files.clone(),
             };
             // Verilator has put what only runs when a card is made into files of their own. They
             // are a third of the code, and not optimised they compile in a third of the time.

@@ -29,14 +29,14 @@ pub(crate) struct Beside<'a> {
 }
 
 /// The rings, and the space that the present batch uses.
-pub(crate) struct Batch {
+pub(crate) struct CardBatch {
     rings: Rings,
     posted: usize,
     command_bytes: usize,
     answer_bytes: usize,
 }
 
-impl Batch {
+impl CardBatch {
     pub(crate) fn start(device: &mut Device) -> Self {
         Self { rings: Rings::start(device), posted: 0, command_bytes: 0, answer_bytes: 0 }
     }
@@ -124,7 +124,7 @@ mod tests {
     #[allow(unsafe_code)]
     fn a_frame_of_as_many_segments_as_a_table_has_passes_whole_into_as_many() {
         let mut device = Device::new(Model::with(None).expect("a model"), WINDOW_BYTES).expect("a card");
-        let mut batch = Batch::start(&mut device);
+        let mut batch = CardBatch::start(&mut device);
         // The prefix and the status are a segment each.
         let pieces: Vec<Vec<u8>> =
             (1..SEGMENTS).map(|at| (0..1 + at % 37).map(|byte| (at * 3 + byte) as u8).collect()).collect();

@@ -11,14 +11,14 @@ pub const FRAME_BYTES: usize = 16_383;
 
 /// Direction of an SA's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum CommandDirection {
     /// Encrypt and append the ICV; in X1.
     Seal = 0,
     /// Verify the ICV and decrypt; in X2.
     Open = 1,
 }
 
-impl Direction {
+impl CommandDirection {
     /// The pipeline for this direction.
     pub const fn pipeline(self) -> Pipeline {
         match self {
@@ -54,7 +54,7 @@ pub enum Operation {
     /// Gives a packet to the function in the slot.
     Crypto {
         /// Seal or open.
-        direction: Direction,
+        direction: CommandDirection,
         /// Where the packet goes afterwards.
         route: Route,
         /// Offset of the ESP header behind the prefix, in bytes.
@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_prefix_has_its_fields_where_the_card_reads_them() {
-        let (direction, route, esp_at, seq_high) = (Direction::Open, Route::Line, 0x0304, [1, 2, 3, 4]);
+        let (direction, route, esp_at, seq_high) =
+            (CommandDirection::Open, Route::Line, 0x0304, [1, 2, 3, 4]);
         let packet = Operation::Crypto { direction, route, esp_at, seq_high };
         let bytes = prefix(packet, 0x5a, 0x0102, 0xa1b2_c3d4);
         assert_eq!(bytes[..16], [0, 3, 1, 0, 0x5a, 0, 2, 1, 0xd4, 0xc3, 0xb2, 0xa1, 1, 2, 3, 4]);

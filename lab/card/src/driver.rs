@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 
-use crate::batch::{Batch, Beside, WINDOW_BYTES};
+use crate::batch::{Beside, CardBatch, WINDOW_BYTES};
 use crate::cache::Cache;
-use crate::command::{Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
+use crate::command::{Code, CommandDirection, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
 use crate::device::{CYCLES, Device, Segment};
 use crate::error::CardError;
 use crate::ffi::Span;
@@ -28,7 +28,7 @@ const SPANS: usize = 2;
 
 /// Result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CardVerdict {
     /// Not processed yet.
     Pending,
     /// The packet was sealed, or was opened and is authentic.
@@ -38,7 +38,7 @@ pub enum Verdict {
 }
 
 /// The parts of an ESP packet that the card needs. Results are written in place.
-pub struct Packet<'a> {
+pub struct DriverPacket<'a> {
     /// Number of the SA.
     pub sa: u32,
     /// SPI and sequence number, as in the packet.
@@ -52,10 +52,10 @@ pub struct Packet<'a> {
     /// The ICV: written when sealing, compared when opening.
     pub icv: &'a mut [u8],
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: CardVerdict,
 }
 
-impl Packet<'_> {
+impl DriverPacket<'_> {
     /// Length of the longest frame to or from the card for this packet, in bytes.
     fn len(&self) -> usize {
         ESP_BYTES + self.iv.len() + self.payload.len() + self.icv.len()
@@ -68,19 +68,19 @@ impl Packet<'_> {
 }
 
 /// A posted command: the index of its packet, or `None` for the driver's own commands.
-type Posted = Option<usize>;
+type PostedPacket = Option<usize>;
 
 /// A card, with the driver's record of its state.
 pub struct Driver {
     device: Device,
-    batch: Batch,
+    batch: CardBatch,
     /// Masks of the functions that X1 and X2 may have.
     built: [u16; 2],
     /// Functions in their slots; 0 is none.
     active: [u8; 2],
     caches: [Cache; 2],
     sas: HashMap<u32, Sa>,
-    posted: Vec<Posted>,
+    posted: Vec<PostedPacket>,
     /// Payloads up to this length are copied, in bytes.
     copy_bytes: usize,
     /// Bus clocks per card cycles, as a ratio.
@@ -108,7 +108,7 @@ impl Driver {
     fn of_model(model: Model) -> Result<Self, CardError> {
         let mut device = Device::new(model, WINDOW_BYTES)?;
         let built = device.functions();
-        let batch = Batch::start(&mut device);
+        let batch = CardBatch::start(&mut device);
         Ok(Self {
             device,
             batch,
@@ -195,14 +195,23 @@ impl Driver {
     ///
     /// # Errors
     /// Any [`CardError`]; some packets may be done then, and others not.
-    pub fn process(&mut self, direction: Direction, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+    pub fn process(
+        &mut self,
+        direction: CommandDirection,
+        packets: &mut [DriverPacket<'_>],
+    ) -> Result<(), CardError> {
         for at in 0..packets.len() {
             self.send(direction, at, packets)?;
         }
         self.flush(packets)
     }
 
-    fn send(&mut self, direction: Direction, at: usize, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+    fn send(
+        &mut self,
+        direction: CommandDirection,
+        at: usize,
+        packets: &mut [DriverPacket<'_>],
+    ) -> Result<(), CardError> {
         let pipeline = direction.pipeline();
         let sa = self.sas.get(&packets[at].sa).ok_or(CardError::Unfit)?;
         let len = packets[at].len();
@@ -217,7 +226,7 @@ impl Driver {
             self.active[pipeline as usize] = function;
         }
         let place = self.place(pipeline, at, packets)?;
-        let seal = direction == Direction::Seal;
+        let seal = direction == CommandDirection::Seal;
         let sent = if seal { len - packets[at].icv.len() } else { len };
         if !self.batch.has_room(sent + PREFIX_BYTES, len) {
             self.flush(packets)?;
@@ -245,13 +254,13 @@ impl Driver {
     }
 
     /// Where the card will find payload and ICV of the packet that is posted next.
-    fn segments(&self, packet: &Packet<'_>) -> [Segment; SPANS] {
+    fn segments(&self, packet: &DriverPacket<'_>) -> [Segment; SPANS] {
         let first = SPANS * self.posted.len();
         [Segment::mapped(first, packet.payload), Segment::mapped(first + 1, packet.icv)]
     }
 
     /// Maps what the posted packets have outside the window, and returns the number of bytes.
-    fn map(&mut self, packets: &mut [Packet<'_>]) -> usize {
+    fn map(&mut self, packets: &mut [DriverPacket<'_>]) -> usize {
         let mut bytes = 0;
         for (posted, at) in self.posted.iter().enumerate().filter_map(|(posted, at)| Some((posted, (*at)?))) {
             let packet = &mut packets[at];
@@ -269,7 +278,12 @@ impl Driver {
     }
 
     /// The place of the packet's SA in the cache, into which it is loaded if necessary.
-    fn place(&mut self, pipeline: Pipeline, at: usize, packets: &mut [Packet<'_>]) -> Result<u8, CardError> {
+    fn place(
+        &mut self,
+        pipeline: Pipeline,
+        at: usize,
+        packets: &mut [DriverPacket<'_>],
+    ) -> Result<u8, CardError> {
         let name = (packets[at].sa, packets[at].seq_high.is_some());
         if let Some(place) = self.caches[pipeline as usize].find(name) {
             return Ok(place);
@@ -286,7 +300,7 @@ impl Driver {
         operation: Operation,
         place: u8,
         body: &[u8],
-        packets: &mut [Packet<'_>],
+        packets: &mut [DriverPacket<'_>],
     ) -> Result<(), CardError> {
         if !self.batch.has_room(PREFIX_BYTES + body.len(), 0) {
             self.flush(packets)?;
@@ -298,7 +312,7 @@ impl Driver {
     }
 
     /// Has the card process the posted commands, and writes the results to the packets.
-    fn flush(&mut self, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+    fn flush(&mut self, packets: &mut [DriverPacket<'_>]) -> Result<(), CardError> {
         if self.posted.is_empty() {
             return Ok(());
         }
@@ -310,14 +324,14 @@ impl Driver {
         for (posted, answer) in self.posted.drain(..).zip(answers) {
             let answer = answer.ok_or(CardError::Unanswered)?;
             match (posted, answer.status.code) {
-                (Some(at), Code::WrongIcv) => packets[at].verdict = Verdict::WrongIcv,
+                (Some(at), Code::WrongIcv) => packets[at].verdict = CardVerdict::WrongIcv,
                 (Some(at), Code::Ok) => {
                     if packets[at].payload.len() <= copy_bytes {
                         copy_back(&mut packets[at], answer.frame(&self.device))?;
                     } else if !packets[at].is_result(answer.status.len.into()) {
                         return Err(CardError::Unanswered);
                     }
-                    packets[at].verdict = Verdict::Done;
+                    packets[at].verdict = CardVerdict::Done;
                 }
                 (None, Code::Ok) => {}
                 (_, code) => return Err(CardError::Refused(code)),
@@ -329,7 +343,7 @@ impl Driver {
 
 /// Copies the result into the packet: the payload, and when sealing the ICV, which follow ESP
 /// header and IV.
-fn copy_back(packet: &mut Packet<'_>, frame: &[u8]) -> Result<(), CardError> {
+fn copy_back(packet: &mut DriverPacket<'_>, frame: &[u8]) -> Result<(), CardError> {
     let result = frame.get(ESP_BYTES + packet.iv.len()..).unwrap_or_default();
     let (payload, icv) = result.split_at_checked(packet.payload.len()).ok_or(CardError::Unanswered)?;
     packet.payload.copy_from_slice(payload);

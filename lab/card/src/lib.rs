@@ -47,9 +47,9 @@ pub mod signature;
 
 pub use checks::Checks;
 pub use clock::{LINE_MHZ, routed_mhz};
-pub use command::{Code, Direction, Pipeline, Route, Status};
+pub use command::{Code, CommandDirection, Pipeline, Route, Status};
 #[cfg(feature = "verilated")]
-pub use driver::{COPY_BYTES, Driver, Packet, Verdict};
+pub use driver::{COPY_BYTES, CardVerdict, Driver, DriverPacket};
 #[cfg(feature = "verilated")]
 pub use error::CardError;
 pub use functions::PROPOSALS;

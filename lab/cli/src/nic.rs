@@ -35,7 +35,7 @@ fn pass(config: &NicConfig) -> Result<(), Failure> {
     }
     let (account, warning) = Account::find(None).map_err(|error| failed(&error))?;
     warning.into_iter().for_each(|warning| tracing::warn!("{warning}"));
-    let mut nic = convoy_nic::Nic::open(config).map_err(|error| failed(&error))?;
+    let mut nic = convoy_nic::NicInterface::open(config).map_err(|error| failed(&error))?;
     if let Err(error) = privileges::lock_memory() {
         tracing::warn!("{error}");
     }

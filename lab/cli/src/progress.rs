@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Appears after two seconds, and disappears when it is dropped.
-pub(crate) struct Progress {
+pub(crate) struct LabProgress {
     bar: ProgressBar,
     began: Instant,
 }
 
-impl Progress {
+impl LabProgress {
     /// A bar for `total` items, if that is known; `unit` is their plural name.
     pub(crate) fn new(total: Option<u64>, unit: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
@@ -46,7 +46,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for LabProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

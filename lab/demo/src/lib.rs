@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use convoy_workbench::{DemoConfig, DemoError, DemoReport};
 
-use print::{CLEAR, Page, View};
+use print::{CLEAR, DemoPage, DemoView};
 
 /// Fraction of the time for the first, live part.
 const LIVE_SHARE: f64 = 0.15;
@@ -89,7 +89,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let report = convoy_workbench::run(&config, &mut |view| {
         if is_live {
             // Failures are ignored, for example when the terminal was closed.
-            let _ = write!(io::stdout(), "{}", View(view)).and_then(|()| io::stdout().flush());
+            let _ = write!(io::stdout(), "{}", DemoView(view)).and_then(|()| io::stdout().flush());
         }
     })?;
     if let Some(damage) = &report.capture_damage {
@@ -110,5 +110,5 @@ fn print(report: &DemoReport, as_json: bool, is_live: bool) -> io::Result<()> {
         return writeln!(out);
     }
     let clear = if is_live { CLEAR } else { "" };
-    write!(out, "{clear}{}", Page(report))
+    write!(out, "{clear}{}", DemoPage(report))
 }

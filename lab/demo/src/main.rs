@@ -11,13 +11,13 @@ use convoy_log::{self as log, LogFormat};
 /// IP-TFS; exits with 0 only if every packet arrives intact
 #[derive(Parser)]
 #[command(name = "convoy-demo", version, about)]
-struct Cli {
+struct DemoCli {
     #[command(flatten)]
     demo: DemoArgs,
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match DemoCli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return log::wrong_usage(&error),
     };

@@ -12,9 +12,9 @@ use convoy_workbench::{
 pub(crate) const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// What the demo shows while its first part runs.
-pub(crate) struct View<'a>(pub(crate) &'a LiveView);
+pub(crate) struct DemoView<'a>(pub(crate) &'a LiveView);
 
-impl fmt::Display for View<'_> {
+impl fmt::Display for DemoView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.0;
         write!(
@@ -32,9 +32,9 @@ impl fmt::Display for View<'_> {
 }
 
 /// What the demo has measured, for a reader at a terminal.
-pub(crate) struct Page<'a>(pub(crate) &'a DemoReport);
+pub(crate) struct DemoPage<'a>(pub(crate) &'a DemoReport);
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for DemoPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = self.0;
         let live = &report.live;

@@ -19,7 +19,7 @@ use crate::layout::RTP_HEADER_BYTES;
 use crate::payload::Payload;
 use crate::playout::Playout;
 use crate::reception::Reception;
-use crate::shapes::{Shape, Shapes};
+use crate::shapes::{Shapes, TrafficShape};
 
 /// Another source is accepted once the current one has been silent for this long.
 const SILENCE_NS: u64 = 1_000_000_000;
@@ -131,7 +131,7 @@ impl Assembler {
     }
 
     /// The frame that [`plan`](Self::plan) chose, and its packets from the first expected one on.
-    pub fn slots(&mut self) -> Option<(&mut [u8], &[Shape])> {
+    pub fn slots(&mut self) -> Option<(&mut [u8], &[TrafficShape])> {
         let known = self.shapes.known().get(self.planned.shape..)?;
         let frame = target(&mut self.pending, &mut self.blank, self.planned)?;
         Some((&mut frame.bytes, known))

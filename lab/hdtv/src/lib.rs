@@ -4,7 +4,8 @@
 //! - [`Format`] is a video format. It determines how a frame lies in memory.
 //! - [`Layout`] splits frames into packets of one length, and [`Payload`] parses such a packet.
 //! - [`Assembler`] puts received packets back into frames and releases each frame when it is due.
-//! - [`Source`] and [`View`] are the two ends: where frames come from, and what is done with them.
+//! - [`VideoSource`] and [`View`] are the two ends: where frames come from, and what is done with
+//!   them.
 //!
 //! [`send_video`] runs two threads. One makes frames; the other sends their packets, spread over
 //! the frame period, in messages of many packets that the kernel gathers directly from the frame.
@@ -48,7 +49,7 @@ pub use conceal::{Concealment, conceal};
 pub use format::{Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
 pub use layout::{Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
 pub use output::{Container, Output};
-pub use payload::{LineHeader, Payload, PayloadError, Run};
+pub use payload::{LineHeader, Payload, PayloadError, PayloadRun};
 pub use picture::Picture;
 pub use psnr::Difference;
 pub use receiver::{ReceiveConfig, ReceiveError, ReceiveReport, receive_video};
@@ -56,7 +57,7 @@ pub use reception::{Reception, ReceptionReport};
 pub use sdp::{Description, SdpError};
 pub use sender::{Feedback, SendConfig, SendError, SendReport, send_video};
 pub use snapshot::Snapshot;
-pub use source::{Source, SourceError};
+pub use source::{SourceError, VideoSource};
 pub use usage::CpuSeconds;
 pub use viewer::View;
 pub use y4m::Y4mError;

@@ -60,7 +60,7 @@ pub enum PayloadError {
 
 /// A run of bytes of a frame, and its place in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PayloadRun {
     /// Offset of its first byte in the frame in memory.
     pub frame: usize,
     /// Offset of its first byte in the payload.
@@ -118,13 +118,14 @@ impl<'a> Payload<'a> {
     }
 
     /// The runs, in the order of the packet.
-    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub fn runs(&self) -> impl Iterator<Item = PayloadRun> + '_ {
         let headers = self.bytes[EXTENSION_BYTES..self.data_start].as_chunks().0;
         let mut payload = self.data_start;
         headers.iter().filter_map(move |header| {
             let header = LineHeader::read(header);
             let bytes = usize::from(header.bytes);
-            let run = Run { frame: run_start(&self.format, &header)?, payload, bytes, field: header.field };
+            let run =
+                PayloadRun { frame: run_start(&self.format, &header)?, payload, bytes, field: header.field };
             payload += bytes;
             Some(run)
         })

@@ -76,9 +76,9 @@ impl Picture {
             let instant = number as usize * fields + row % fields;
             let moved = instant * SPEED / fields % width / group.pixels;
             let moved = match part(row as f32 / height as f32) {
-                Part::Bars => 0,
-                Part::Plate => moved,
-                Part::Ramp => width / group.pixels - moved,
+                PicturePart::Bars => 0,
+                PicturePart::Plate => moved,
+                PicturePart::Ramp => width / group.pixels - moved,
             };
             let start = self.format.row_start(row);
             frame[start..start + line_bytes].copy_from_slice(&twice[moved * group.bytes..][..line_bytes]);
@@ -116,30 +116,30 @@ impl Picture {
     }
 }
 
-enum Part {
+enum PicturePart {
     Bars,
     Plate,
     Ramp,
 }
 
-fn part(y: f32) -> Part {
+fn part(y: f32) -> PicturePart {
     match y {
-        y if y < 0.35 => Part::Bars,
-        y if y < 0.8 => Part::Plate,
-        _ => Part::Ramp,
+        y if y < 0.35 => PicturePart::Bars,
+        y if y < 0.8 => PicturePart::Plate,
+        _ => PicturePart::Ramp,
     }
 }
 
 /// Red, green and blue at a point of the picture; coordinates and result are from 0 to 1.
 fn colour(x: f32, y: f32) -> [f32; 3] {
     match part(y) {
-        Part::Bars => BARS[((x * 8.0) as usize).min(7)],
-        Part::Plate => {
+        PicturePart::Bars => BARS[((x * 8.0) as usize).min(7)],
+        PicturePart::Plate => {
             let (dx, dy) = ((x - 0.5) * 16.0 / 9.0, y - 0.575);
             [0.5 + 0.4 * (900.0 * (dx * dx + dy * dy)).cos(); 3]
         }
         // A full turn of the hue, so that the two ends of a line match.
-        Part::Ramp => {
+        PicturePart::Ramp => {
             [0.0, 1.0, 2.0].map(|third| 0.5 + 0.45 * (std::f32::consts::TAU * (x + third / 3.0)).cos())
         }
     }

@@ -122,7 +122,7 @@ pub fn receive_video(
     let viewer = Viewer::new(config.format, config.concealment, view);
     let (due_tx, due_rx) = sync_channel(frames_to_view(&config));
     let (free_tx, free_rx) = channel();
-    let mut reception = Stream::open(config)?;
+    let mut reception = ReceivedStream::open(config)?;
     thread::scope(|scope| {
         let viewing = thread::Builder::new()
             .name("video".to_owned())
@@ -157,7 +157,7 @@ fn view_frames(
 }
 
 /// State of the receiving thread.
-struct Stream {
+struct ReceivedStream {
     config: ReceiveConfig,
     video: UdpSocket,
     control: UdpSocket,
@@ -175,7 +175,7 @@ struct Stream {
     ended: Option<Instant>,
 }
 
-impl Stream {
+impl ReceivedStream {
     fn open(config: ReceiveConfig) -> Result<Self, ReceiveError> {
         let bind = |address| listen(address).map_err(|error| ReceiveError::Listen { address, error });
         let video = bind(config.listen)?;

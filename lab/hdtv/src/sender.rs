@@ -13,7 +13,7 @@ use crate::format::{CLOCK_HZ, Format};
 use crate::layout::{Layout, LayoutError, burst_limits};
 use crate::rtcp::{self, SenderInfo};
 use crate::snapshot::{Snapshot, SnapshotWriter};
-use crate::source::{Source, SourceError};
+use crate::source::{SourceError, VideoSource};
 use crate::transmit::{connect, messages, send};
 use crate::usage::CpuSeconds;
 
@@ -137,7 +137,7 @@ type Numbered = (u64, Vec<u8>);
 /// See [`SendError`].
 pub fn send_video(
     config: SendConfig,
-    source: Source,
+    source: VideoSource,
     stop: &AtomicBool,
     progress: impl FnMut(&SendReport),
 ) -> Result<SendReport, SendError> {
@@ -168,7 +168,7 @@ pub fn send_video(
 }
 
 fn make_frames(
-    mut source: Source,
+    mut source: VideoSource,
     wanted: u64,
     empty: &Receiver<Vec<u8>>,
     full: &SyncSender<Numbered>,

@@ -12,7 +12,7 @@ pub(crate) const LONGEST_HEADER: usize = 80;
 
 /// Headers and place of one packet of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct TrafficShape {
     header: [u8; LONGEST_HEADER],
     /// Bytes of the RTP header and the payload header.
     pub header_bytes: usize,
@@ -22,7 +22,7 @@ pub struct Shape {
     pub padding: u8,
 }
 
-impl Shape {
+impl TrafficShape {
     /// The shape of a packet with these headers. `None` if it cannot be predicted: its headers are
     /// too long, or it has a header extension, whose length may vary.
     pub fn of(header: &[u8], data: Range<usize>, padding: u8) -> Option<Self> {
@@ -55,9 +55,9 @@ impl Shape {
 /// The packets of a frame, learnt from an earlier frame.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    known: Vec<Shape>,
+    known: Vec<TrafficShape>,
     /// Packets of the current frame, as long as each starts where the previous one ended.
-    learning: Vec<Shape>,
+    learning: Vec<TrafficShape>,
 }
 
 impl Shapes {
@@ -70,7 +70,7 @@ impl Shapes {
             self.learning.clear();
             return;
         }
-        self.learning.extend(Shape::of(header, data, padding));
+        self.learning.extend(TrafficShape::of(header, data, padding));
     }
 
     /// Adopts the learnt packets if they cover a whole frame of this many bytes. Returns whether
@@ -85,7 +85,7 @@ impl Shapes {
     }
 
     /// All packets of a frame; empty until one frame was complete.
-    pub(crate) fn known(&self) -> &[Shape] {
+    pub(crate) fn known(&self) -> &[TrafficShape] {
         &self.known
     }
 

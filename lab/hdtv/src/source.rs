@@ -8,7 +8,7 @@ use crate::samples::ten_to_eight;
 use crate::y4m::{Reader, Y4mError, read_header};
 
 /// A file or pipe that frames are read from.
-type Input = Box<dyn BufRead + Send>;
+type VideoInput = Box<dyn BufRead + Send>;
 
 /// Why a source fails.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum SourceError {
 }
 
 /// A source of frames.
-pub enum Source {
+pub enum VideoSource {
     /// The moving test picture.
     Generated {
         /// The picture.
@@ -40,11 +40,11 @@ pub enum Source {
         converter: Converter,
     },
     /// A Y4M file or pipe.
-    Y4m(Box<Reader<Input>>),
+    Y4m(Box<Reader<VideoInput>>),
     /// Raw frames, packed lines from top to bottom.
     Raw {
         /// File or pipe.
-        input: Input,
+        input: VideoInput,
         /// A frame as read; empty where a frame is read directly to its place.
         rows: Vec<u8>,
         /// Converts it to the depth that is sent.
@@ -82,7 +82,7 @@ impl Converter {
     }
 }
 
-impl Source {
+impl VideoSource {
     /// The moving test picture, drawn in `format` and sent with `depth`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Source {
     ///
     /// # Errors
     /// If it is not Y4M, or if its sampling is not 4:2:2.
-    pub fn y4m(mut input: Input, depth: Option<Depth>) -> Result<(Self, Format), SourceError> {
+    pub fn y4m(mut input: VideoInput, depth: Option<Depth>) -> Result<(Self, Format), SourceError> {
         let format = read_header(&mut input)?;
         let depth = depth.unwrap_or(format.depth);
         if depth == Depth::Ten && format.depth == Depth::Eight {
@@ -112,7 +112,7 @@ impl Source {
     ///
     /// # Errors
     /// If the conversion is not supported.
-    pub fn raw(input: Input, format: Format, depth: Depth) -> Result<Self, SourceError> {
+    pub fn raw(input: VideoInput, format: Format, depth: Depth) -> Result<Self, SourceError> {
         let bytes = if format.scan == Scan::Interlaced { format.frame_bytes() } else { 0 };
         Ok(Self::Raw { input, rows: vec![0; bytes], converter: Converter::new(format, depth)? })
     }
@@ -138,7 +138,7 @@ impl Source {
 
 /// Reads a frame whose lines are ordered from top to bottom.
 fn read_rows(
-    input: &mut Input,
+    input: &mut VideoInput,
     rows: &mut [u8],
     format: &Format,
     frame: &mut [u8],
@@ -163,19 +163,19 @@ fn read_rows(
 mod tests {
     use super::*;
 
-    fn input(bytes: &'static [u8]) -> Input {
+    fn input(bytes: &'static [u8]) -> VideoInput {
         Box::new(bytes)
     }
 
     #[test]
     fn raw_frames_are_read_until_the_end() {
         let format: Format = "2x2i50".parse().expect("a name");
-        let mut source = Source::raw(input(b"aaaabbbbccccdddd"), format, Depth::Eight).expect("8 bits");
+        let mut source = VideoSource::raw(input(b"aaaabbbbccccdddd"), format, Depth::Eight).expect("8 bits");
         let mut frame = [0; 8];
         assert!(source.next(0, &mut frame).expect("a frame") && source.next(1, &mut frame).expect("a frame"));
         assert_eq!(&frame, b"ccccdddd");
         assert!(!source.next(2, &mut frame).expect("the end"));
-        let mut source = Source::raw(input(b"aaaabbbbcc"), format, Depth::Eight).expect("8 bits");
+        let mut source = VideoSource::raw(input(b"aaaabbbbcc"), format, Depth::Eight).expect("8 bits");
         assert!(source.next(0, &mut frame).expect("a frame"));
         assert!(matches!(source.next(1, &mut frame), Err(SourceError::Cut(1))));
     }
@@ -183,17 +183,17 @@ mod tests {
     #[test]
     fn ten_bits_are_converted_and_eight_are_not_made_ten() {
         let format = "2x1p25".parse::<Format>().expect("a name").with_depth(Depth::Ten);
-        let mut source =
-            Source::raw(input(&[0xff, 0xc0, 0x0f, 0xfc, 0x00]), format, Depth::Eight).expect("converted");
+        let mut source = VideoSource::raw(input(&[0xff, 0xc0, 0x0f, 0xfc, 0x00]), format, Depth::Eight)
+            .expect("converted");
         let mut frame = [0; 4];
         assert!(source.next(0, &mut frame).expect("a frame"));
         assert_eq!(frame, [255, 0, 255, 0]);
         assert!(matches!(
-            Source::generated(format.with_depth(Depth::Eight), Depth::Ten),
+            VideoSource::generated(format.with_depth(Depth::Eight), Depth::Ten),
             Err(SourceError::Depth)
         ));
         let rgb =
             "4x1p25".parse::<Format>().expect("a name").with_depth(Depth::Ten).with_sampling(Sampling::Rgb);
-        assert!(matches!(Source::generated(rgb, Depth::Eight), Err(SourceError::Rgb)));
+        assert!(matches!(VideoSource::generated(rgb, Depth::Eight), Err(SourceError::Rgb)));
     }
 }

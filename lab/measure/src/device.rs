@@ -37,7 +37,7 @@ impl Serialize for Ways {
 
 /// One trial: packets at given rates for given times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
+pub struct DeviceTrial {
     /// Phases of each direction, one after the other.
     pub phases: Vec<Phase>,
     /// Lengths of the packets.
@@ -59,7 +59,7 @@ pub struct PhaseCounts {
 
 /// Result of a trial; the sum of both directions, where there are two.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct DeviceOutcome {
     /// Packets sent.
     pub sent: u64,
     /// Distinct packets that arrived.
@@ -85,7 +85,7 @@ pub struct Outcome {
     pub phases: Vec<PhaseCounts>,
 }
 
-impl Outcome {
+impl DeviceOutcome {
     /// Packets that never arrived.
     pub fn lost(&self) -> u64 {
         self.sent - self.received
@@ -139,7 +139,7 @@ pub trait DeviceUnderTest {
     ///
     /// # Errors
     /// [`MeasureError`] if the trial could not be run. Packet loss is not an error.
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError>;
+    fn trial(&mut self, trial: &DeviceTrial) -> Result<DeviceOutcome, MeasureError>;
 
     /// Supported packet lengths in bytes: long enough for a stamp, and at most the device's MTU.
     fn packet_bytes(&self) -> RangeInclusive<u16> {

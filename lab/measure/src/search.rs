@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial, Ways};
+use crate::device::{DeviceOutcome, DeviceTrial, DeviceUnderTest, MeasureError, Ways};
 use crate::lengths::Lengths;
 use crate::schedule::Phase;
 
@@ -68,9 +68,9 @@ pub struct Shape {
 
 impl Shape {
     /// A trial with such packets.
-    pub fn trial(&self, packets_per_second: f64, seconds: f64) -> Trial {
+    pub fn trial(&self, packets_per_second: f64, seconds: f64) -> DeviceTrial {
         let phases = vec![Phase { packets_per_second, seconds }];
-        Trial { phases, lengths: self.lengths, ways: self.ways }
+        DeviceTrial { phases, lengths: self.lengths, ways: self.ways }
     }
 }
 
@@ -134,7 +134,7 @@ pub struct SearchResult {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum SearchVerdict {
     Passes,
     Fails,
     Open,
@@ -225,7 +225,7 @@ fn check(rates: Rates, goals: &[Goal]) -> Result<(), MeasureError> {
 impl Search<'_> {
     /// Tries the highest rate. If the tester cannot send that fast, lowers the limit to what it
     /// can.
-    fn find_ceiling(&mut self, seconds: f64) -> Result<Outcome, MeasureError> {
+    fn find_ceiling(&mut self, seconds: f64) -> Result<DeviceOutcome, MeasureError> {
         let outcome = self.run_trial(self.rates.most, seconds)?;
         if outcome.is_behind(self.rates.most) {
             self.ceiling_is_tester = true;
@@ -234,7 +234,7 @@ impl Search<'_> {
         Ok(outcome)
     }
 
-    fn run_trial(&mut self, packets_per_second: f64, seconds: f64) -> Result<Outcome, MeasureError> {
+    fn run_trial(&mut self, packets_per_second: f64, seconds: f64) -> Result<DeviceOutcome, MeasureError> {
         let trial = self.shape.trial(packets_per_second, seconds);
         let mut outcome = self.device.trial(&trial)?;
         for _ in 0..RETRIES {
@@ -261,7 +261,7 @@ impl Search<'_> {
     }
 
     /// Judges a rate by the full trials so far.
-    fn verdict(&self, goal: &Goal, rate: f64) -> Verdict {
+    fn verdict(&self, goal: &Goal, rate: f64) -> SearchVerdict {
         let of_rate =
             |result: &&TrialResult| result.packets_per_second == rate && result.seconds >= goal.trial_s;
         let (mut good_s, mut bad_s) = (0.0, 0.0);
@@ -271,26 +271,26 @@ impl Search<'_> {
         // Decides only when no outcome of the remaining trials could change the result.
         const ROUNDING: f64 = 1e-9;
         if bad_s > goal.exceed_ratio * goal.sum_s + ROUNDING {
-            Verdict::Fails
+            SearchVerdict::Fails
         } else if good_s >= (1.0 - goal.exceed_ratio) * goal.sum_s - ROUNDING {
-            Verdict::Passes
+            SearchVerdict::Passes
         } else {
-            Verdict::Open
+            SearchVerdict::Open
         }
     }
 
     /// The lowest rate that fails, and the highest passing rate below it, if any.
     fn bounds(&self, goal: &Goal) -> (Option<f64>, Option<f64>) {
-        let rates_that = |wanted: Verdict| {
+        let rates_that = |wanted: SearchVerdict| {
             let rates = self.trials.iter().map(|result| result.packets_per_second);
             // The trial that found the tester's limit may lie above it.
             rates
                 .filter(|rate| *rate <= self.rates.most)
                 .filter(move |rate| self.verdict(goal, *rate) == wanted)
         };
-        let upper = rates_that(Verdict::Fails).min_by(f64::total_cmp);
+        let upper = rates_that(SearchVerdict::Fails).min_by(f64::total_cmp);
         let below = |rate: &f64| upper.is_none_or(|upper| *rate < upper);
-        (rates_that(Verdict::Passes).filter(below).max_by(f64::total_cmp), upper)
+        (rates_that(SearchVerdict::Passes).filter(below).max_by(f64::total_cmp), upper)
     }
 
     /// Extends the range from the guess in growing steps until one rate passes and one fails, then
@@ -317,10 +317,10 @@ impl Search<'_> {
                 step *= 2.0;
             }
             let rate = next.clamp(least, most);
-            if self.verdict(goal, rate) != Verdict::Open {
+            if self.verdict(goal, rate) != SearchVerdict::Open {
                 return Ok(self.found(goal, lower, upper, true));
             }
-            while self.verdict(goal, rate) == Verdict::Open {
+            while self.verdict(goal, rate) == SearchVerdict::Open {
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     return Ok(self.found(goal, lower, upper, false));
                 }

@@ -6,7 +6,7 @@ use convoy_packet::protocol::ESP;
 use convoy_packet::{ipv4, ipv6};
 
 use crate::account::{Account, Reordering};
-use crate::device::{Outcome, PhaseCounts};
+use crate::device::{DeviceOutcome, PhaseCounts};
 use crate::family::Family;
 use crate::flow::Packets;
 use crate::latency::Times;
@@ -122,9 +122,9 @@ fn esp_number(packet: &[u8]) -> Option<u64> {
 }
 
 /// Result of a trial.
-pub(crate) fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
+pub(crate) fn outcome(streams: &[Stream], schedule: &Schedule) -> DeviceOutcome {
     let ways = streams.len().max(1) as f64;
-    let mut all = Outcome::default();
+    let mut all = DeviceOutcome::default();
     let mut times = Times::new();
     let mut extents = 0.0;
     for stream in streams {

@@ -7,7 +7,7 @@ use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_packet::{Frame, FramePool, Region};
 use convoy_port::Port;
 
-use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial, Ways};
+use crate::device::{DeviceOutcome, DeviceTrial, DeviceUnderTest, MeasureError, Ways};
 use crate::flow::{Flow, Packets};
 use crate::lengths::Lengths;
 use crate::schedule::{Phase, Schedule};
@@ -157,7 +157,7 @@ impl Tester {
     /// [`MeasureError`] if a port failed.
     pub fn learn(&mut self) -> Result<bool, MeasureError> {
         let (phases, lengths) = (vec![Phase::of_packets(1, 1.0)], Lengths::All(*self.packet_bytes().start()));
-        let trial = Trial { phases, lengths, ways: Ways::Both };
+        let trial = DeviceTrial { phases, lengths, ways: Ways::Both };
         let most = LEARNING_NS / self.quiet_ns.max(1);
         for _ in 0..most {
             if self.trial(&trial)?.lost() == 0 {
@@ -191,7 +191,7 @@ impl Tester {
         Err(MeasureError::Invalid(what))
     }
 
-    fn streams(&mut self, trial: &Trial, packets: u64) -> Vec<Stream> {
+    fn streams(&mut self, trial: &DeviceTrial, packets: u64) -> Vec<Stream> {
         self.trials = self.trials.wrapping_add(1);
         let begin_ns = self.time.now_ns();
         let (flow, lengths) = (self.flow, trial.lengths);
@@ -301,7 +301,7 @@ impl Tester {
 }
 
 impl DeviceUnderTest for Tester {
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+    fn trial(&mut self, trial: &DeviceTrial) -> Result<DeviceOutcome, MeasureError> {
         self.check(trial.lengths)?;
         let schedule = Schedule::new(&trial.phases);
         let packets = schedule.packets();
@@ -316,7 +316,7 @@ impl DeviceUnderTest for Tester {
         let missed_before = self.missed();
         self.run(&mut streams, &schedule)?;
         let missed_by_tester = self.missed() - missed_before;
-        Ok(Outcome { missed_by_tester, ..outcome(&streams, &schedule) })
+        Ok(DeviceOutcome { missed_by_tester, ..outcome(&streams, &schedule) })
     }
 
     fn packet_bytes(&self) -> RangeInclusive<u16> {

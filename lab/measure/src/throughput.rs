@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::device::Ways;
-use crate::device::{DeviceUnderTest, MeasureError, Trial};
+use crate::device::{DeviceTrial, DeviceUnderTest, MeasureError};
 use crate::latency::Latency;
 use crate::lengths::Lengths;
 use crate::schedule::Phase;
@@ -27,7 +27,7 @@ const BURSTS: usize = 3;
 
 /// What is to be tested.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ThroughputPlan {
     /// Packet lengths; one test for each.
     pub lengths: Vec<Lengths>,
     /// Directions.
@@ -149,7 +149,7 @@ const SEARCH_PART: f64 = 0.6;
 /// [`MeasureError`] if a trial could not be run.
 pub fn test(
     device: &mut dyn DeviceUnderTest,
-    plan: &Plan,
+    plan: &ThroughputPlan,
     lengths: Lengths,
     until: Option<Instant>,
     observe: &mut dyn FnMut(&str),
@@ -193,7 +193,7 @@ fn report_of(searched: &SearchResult, Shape { lengths, ways }: Shape) -> LengthR
 /// Measurements after the search.
 struct Rest<'a> {
     device: &'a mut dyn DeviceUnderTest,
-    plan: &'a Plan,
+    plan: &'a ThroughputPlan,
     shape: Shape,
     until: Option<Instant>,
     is_cut_short: bool,
@@ -244,7 +244,7 @@ impl Rest<'_> {
     fn passes(&mut self, packets: u64, packets_per_second: f64) -> Result<bool, MeasureError> {
         (self.observe)("back-to-back bursts");
         let phases = vec![Phase::of_packets(packets, packets_per_second)];
-        let trial = Trial { phases, lengths: self.shape.lengths, ways: self.shape.ways };
+        let trial = DeviceTrial { phases, lengths: self.shape.lengths, ways: self.shape.ways };
         for _ in 0..BURSTS {
             if self.device.trial(&trial)?.lost() > 0 {
                 return Ok(false);
@@ -289,7 +289,8 @@ impl Rest<'_> {
         (self.observe)("recovery after overload");
         let after = Phase { packets_per_second: overload * AFTERWARDS, seconds: self.plan.ndr.sum_s };
         let over = Phase { packets_per_second: overload, seconds: self.plan.overload_s };
-        let trial = Trial { phases: vec![over, after], lengths: self.shape.lengths, ways: self.shape.ways };
+        let trial =
+            DeviceTrial { phases: vec![over, after], lengths: self.shape.lengths, ways: self.shape.ways };
         let outcome = self.device.trial(&trial)?;
         let [over, after] = outcome.phases[..] else { return Ok(None) };
         Ok(Some(Recovery {

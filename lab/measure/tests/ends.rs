@@ -4,7 +4,8 @@
 
 use convoy_kernel::testing::{Namespace, run, wait_until_delivered};
 use convoy_measure::{
-    DeviceUnderTest, End, EndKind, EndSpec, Flow, Lengths, Outcome, Phase, Tester, Time, Trial, Ways,
+    DeviceOutcome, DeviceTrial, DeviceUnderTest, End, EndKind, EndSpec, Flow, Lengths, Phase, Tester, Time,
+    Ways,
 };
 
 /// Packets per trial and direction: few enough for every queue on the path, so that a busy machine
@@ -107,8 +108,8 @@ impl Hosts {
 }
 
 /// Runs trials until the tester had enough processor time to send all packets.
-fn send(tester: &mut Tester, lengths: Lengths, ways: Ways) -> Outcome {
-    let trial = Trial { phases: vec![Phase::of_packets(PACKETS, 20_000.0)], lengths, ways };
+fn send(tester: &mut Tester, lengths: Lengths, ways: Ways) -> DeviceOutcome {
+    let trial = DeviceTrial { phases: vec![Phase::of_packets(PACKETS, 20_000.0)], lengths, ways };
     let mut trials = (0..100).map(|_| tester.trial(&trial).expect("a router does not fail"));
     let all = ways.count() as u64 * PACKETS;
     trials.find(|outcome| outcome.sent == all).expect("time to send some packets")

@@ -67,7 +67,7 @@ impl NicConfig {
     /// Those of [`load`](Self::load).
     pub fn parse_at(name: &str, text: &str, environment: &dyn HostEnvironment) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
-        let (file, problems) = File::read(&source).map_err(ConfigErrors)?;
+        let (file, problems) = NicFile::read(&source).map_err(ConfigErrors)?;
         let mut checker = Checker::new(&source, environment, problems);
         let config = file.check(&mut checker);
         let problems = in_order(checker.into_problems());
@@ -88,12 +88,12 @@ impl NicConfig {
 
 /// The file as written.
 #[derive(Default)]
-struct File {
+struct NicFile {
     nic: NicKeys,
     tunnels: StaticTunnels,
 }
 
-impl File {
+impl NicFile {
     const TABLES: [&'static str; 3] = ["nic", "tunnel", "bypass"];
 
     fn read(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {

@@ -73,7 +73,7 @@ pub struct NicTotals {
 }
 
 /// An interface of the kernel, and the card behind it.
-pub struct Nic {
+pub struct NicInterface {
     kernel: KernelInterface,
     port: NicPort,
     control: NicControl,
@@ -84,7 +84,7 @@ pub struct Nic {
     departures: Vec<Departure>,
 }
 
-impl Nic {
+impl NicInterface {
     /// Opens the line and creates the interface, which needs CAP_NET_RAW and CAP_NET_ADMIN. Nothing
     /// passes before [`start`](Self::start).
     ///

@@ -18,7 +18,7 @@ pub enum Load {
 }
 
 /// A Poisson process of arrivals at one port.
-pub(crate) struct Arrivals {
+pub(crate) struct TrialArrivals {
     ns_per_packet: f64,
     random: StdRng,
     /// Time of the next arrival; `None` until the first call.
@@ -27,7 +27,7 @@ pub(crate) struct Arrivals {
     ring: VecDeque<u64>,
 }
 
-impl Arrivals {
+impl TrialArrivals {
     /// Arrivals at `packets_per_second`; the same seed gives the same intervals.
     pub(crate) fn new(packets_per_second: f64, seed: u64) -> Self {
         Self {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn they_come_at_their_rate_and_keep_the_time_at_which_they_came() {
-        let mut arrivals = Arrivals::new(1e6, 7);
+        let mut arrivals = TrialArrivals::new(1e6, 7);
         let (mut came, mut last) = (0, 0);
         for now_ns in (0..20_000_000).step_by(10_000) {
             assert_eq!(arrivals.come(now_ns), 0);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_finds_the_ring_full_is_lost_and_counted() {
-        let mut arrivals = Arrivals::new(1e6, 7);
+        let mut arrivals = TrialArrivals::new(1e6, 7);
         assert_eq!(arrivals.come(0), 0);
         let lost = arrivals.come(2_000_000);
         assert_eq!(arrivals.waiting(), RING_PACKETS);

@@ -95,7 +95,7 @@ impl Delivery {
 /// Latency from arrival at the plaintext port of one gateway until departure from that of the
 /// other. At a given rate it counts from the arrival, not from when the gateway reads the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Latency {
+pub struct DeliveryLatency {
     /// Median, in µs.
     pub p50_us: f64,
     /// 99th percentile, in µs.
@@ -104,7 +104,7 @@ pub struct Latency {
     pub p999_us: f64,
 }
 
-impl Latency {
+impl DeliveryLatency {
     /// Latency over both directions.
     pub(crate) fn of(deliveries: &[impl AsRef<Delivery>]) -> Self {
         let mut all =

@@ -36,7 +36,7 @@ mod verdict;
 
 pub use arrivals::Load;
 pub use comparison::Comparison;
-pub use delivery::Latency;
+pub use delivery::DeliveryLatency;
 pub use error::DemoError;
 pub use iptfs::ModeComparison;
 pub use measure::{Bench, Measurement, Plan};
@@ -280,7 +280,7 @@ mod tests {
             for rules in [&comparison.without_window, &comparison.saturated, &comparison.offered] {
                 assert_eq!(rules.len(), Rule::compared().len());
                 for measured in rules {
-                    let Latency { p50_us, p999_us, .. } = measured.latency;
+                    let DeliveryLatency { p50_us, p999_us, .. } = measured.latency;
                     assert!(0.0 < p50_us && p50_us <= p999_us, "{}: {:?}", measured.rule, measured.latency);
                 }
             }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::DemoError;
 use super::arrivals::Load;
-use super::delivery::Latency;
+use super::delivery::DeliveryLatency;
 use super::platform::Platform;
 use super::report::TrialReport;
 use super::rule::Rule;
@@ -29,7 +29,7 @@ pub struct Measurement {
     /// Packets per multi-packet.
     pub packets_per_multi_packet: f64,
     /// Latency of the packets.
-    pub latency: Latency,
+    pub latency: DeliveryLatency,
     /// Share of each engine in the packets, 0 to 1.
     pub shares: Vec<f64>,
     /// Packets sent, over all rounds.
@@ -129,7 +129,7 @@ impl Measurement {
             mbps: of(&|round| round.mbps),
             refused: of(&|round| round.refused as f64 / (round.sent + round.refused).max(1) as f64),
             packets_per_multi_packet: of(&|round| round.packets_per_multi_packet),
-            latency: Latency {
+            latency: DeliveryLatency {
                 p50_us: of(&|round| round.latency.p50_us),
                 p99_us: of(&|round| round.latency.p99_us),
                 p999_us: of(&|round| round.latency.p999_us),
@@ -155,7 +155,7 @@ impl Measurement {
             mbps: 0.0,
             refused: 0.0,
             packets_per_multi_packet: 1.0,
-            latency: Latency::default(),
+            latency: DeliveryLatency::default(),
             shares: Vec::new(),
             sent: 0,
             good: 0,

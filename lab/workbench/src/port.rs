@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortCounters, PortDescription, PortError};
 
-use super::arrivals::Arrivals;
+use super::arrivals::TrialArrivals;
 use super::delivery::Delivery;
 use super::traffic::{Traffic, tunnel_of_packet};
 
@@ -23,7 +23,7 @@ pub(crate) struct TrafficPort {
     counters: PortCounters,
     outgoing: Way,
     /// Arrivals at a given rate; `None` if there are always more packets.
-    arrivals: Option<Arrivals>,
+    arrivals: Option<TrialArrivals>,
     /// Packets sent so far, which is the number of the next one.
     sent: u64,
     incoming: Way,
@@ -49,7 +49,7 @@ impl TrafficPort {
     }
 
     /// Lets packets arrive at a given rate.
-    pub(crate) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
+    pub(crate) fn with_arrivals(self, arrivals: Option<TrialArrivals>) -> Self {
         Self { arrivals, ..self }
     }
 
@@ -111,7 +111,7 @@ impl Port for TrafficPort {
             let Some(frame) = pool.take_filled(packet, 256) else { break };
             bytes += packet.len() as u64;
             burst.push(frame);
-            let came_ns = self.arrivals.as_mut().and_then(Arrivals::take).unwrap_or(now_ns);
+            let came_ns = self.arrivals.as_mut().and_then(TrialArrivals::take).unwrap_or(now_ns);
             self.outgoing.delivery.stamp(self.sent, came_ns);
             self.sent += 1;
             count += 1;
@@ -144,7 +144,7 @@ impl Port for TrafficPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Latency;
+    use crate::delivery::DeliveryLatency;
     use crate::traffic::both_ways;
     use convoy_packet::FramePool;
 
@@ -193,7 +193,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(20));
         to.send(&mut pool, &mut burst).expect("memory does not fail");
         assert!(delivery.is_perfect());
-        let latency = Latency::of(&[delivery]);
+        let latency = DeliveryLatency::of(&[delivery]);
         assert!(latency.p50_us >= 20_000.0 && latency.p50_us <= latency.p999_us, "{latency:?}");
     }
 

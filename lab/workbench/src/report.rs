@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::delivery::Latency;
+use super::delivery::DeliveryLatency;
 use super::rule::Rule;
 
 /// State of one engine of the gateway under test.
@@ -76,7 +76,7 @@ pub struct TrialReport {
     /// Throughput of inner packets in Mbit/s, in both directions.
     pub mbps: f64,
     /// Latency of the packets.
-    pub latency: Latency,
+    pub latency: DeliveryLatency,
     /// Packets per multi-packet, over all engines of the gateway under test.
     pub packets_per_multi_packet: f64,
     /// Engines of the gateway under test.

@@ -13,10 +13,10 @@ use convoy_port::{Port, PortCounters, memory};
 use convoy_scheduler::EngineSnapshot;
 
 use super::DemoError;
-use super::arrivals::{Arrivals, Load};
+use super::arrivals::{Load, TrialArrivals};
 use super::cores::GatewayCore;
 use super::cpu::cpu_time;
-use super::delivery::{Delivery, Latency};
+use super::delivery::{Delivery, DeliveryLatency};
 use super::failing::make_fail;
 use super::platform::Platform;
 use super::port::{TrafficPort, Way};
@@ -130,7 +130,7 @@ impl Pair {
                 |at: usize| Way { traffic: Arc::clone(&traffic[at]), delivery: Arc::clone(&deliveries[at]) };
             let arrivals = match trial.load {
                 Load::Saturating => None,
-                Load::Offered(both_ways) => Some(Arrivals::new(both_ways / 2.0, at as u64)),
+                Load::Offered(both_ways) => Some(TrialArrivals::new(both_ways / 2.0, at as u64)),
             };
             let inside = TrafficPort::new("inside", LINK_MTU, way(at), way(1 - at)).with_arrivals(arrivals);
             let outside = links.next().expect("a link has two ends");
@@ -255,7 +255,7 @@ impl Pair {
             lost: sent.saturating_sub(arrived),
             packets_per_second: good as f64 / elapsed.as_secs_f64(),
             mbps: self.mbps(elapsed),
-            latency: Latency::of(&self.deliveries),
+            latency: DeliveryLatency::of(&self.deliveries),
             packets_per_multi_packet: packets as f64 / multi_packets.max(1) as f64,
             engines: view.engines,
             events,

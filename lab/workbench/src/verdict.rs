@@ -116,10 +116,10 @@ impl WorstCase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Latency;
+    use crate::delivery::DeliveryLatency;
 
     fn measured(rule: Rule, packets_per_second: f64, p99_us: f64, refused: f64) -> Measurement {
-        let latency = Latency { p99_us, ..Latency::default() };
+        let latency = DeliveryLatency { p99_us, ..DeliveryLatency::default() };
         Measurement { packets_per_second, refused, latency, ..Measurement::blank(rule) }
     }
 

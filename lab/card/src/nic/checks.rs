@@ -10,7 +10,7 @@ use crate::filter::{Decision, FilterTable, MOST_RULES};
 use crate::rings::BOTH_ON;
 use crate::signature::{MOST_SIGNATURES, SignatureTable};
 
-use super::sas::{Body, Effect, Order};
+use super::sas::{Effect, Order, OrderBody};
 
 /// Packets by what a table decided, since it came into force. Of packets that leave, the card
 /// reports only those that it dropped.
@@ -181,7 +181,7 @@ impl Nic {
             pipeline,
             operation: Operation::FilterWrite(table.accepts_rest),
             place: 0,
-            body: Body::Table(table.body()),
+            body: OrderBody::Table(table.body()),
             effect: Effect::Filter(table),
         });
     }
@@ -208,7 +208,7 @@ fn page(number: u8, body: Vec<u8>) -> Order {
         pipeline: Pipeline::X2,
         operation: Operation::SignatureWrite(number),
         place: 0,
-        body: Body::Table(body),
+        body: OrderBody::Table(body),
         effect: Effect::Loaded,
     }
 }

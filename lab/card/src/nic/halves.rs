@@ -13,7 +13,7 @@ use convoy_packet::{Frame, FramePool, FrameSize};
 use nix::sys::eventfd::EventFd;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::thread::Work;
+use super::thread::NicWork;
 use super::{BUFFERS, Nic, NicCounters, NicSettings, Seal, receive_ring};
 use crate::checks::Checks;
 use crate::error::CardError;
@@ -35,7 +35,7 @@ pub const OWN_PLACES: usize = 16;
 pub struct Full;
 
 /// A frame to be sent.
-pub(super) struct Departure {
+pub(super) struct NicDeparture {
     pub(super) frame: Frame,
     pub(super) seal: Option<Seal>,
 }
@@ -68,9 +68,9 @@ pub(super) enum Request {
 }
 
 /// State shared by the two halves and the thread.
-pub(super) struct Shared {
+pub(super) struct SharedNic {
     /// The thread's state until it starts.
-    waiting: Mutex<Option<Work>>,
+    waiting: Mutex<Option<NicWork>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     has_begun: AtomicBool,
     pub(super) is_stopping: AtomicBool,
@@ -89,7 +89,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl SharedNic {
     fn begin(self: &Arc<Self>) {
         if self.has_begun.load(Ordering::Acquire) {
             return;
@@ -113,14 +113,14 @@ impl Shared {
 /// Installs SAs on a card and reads its counters; usable from any thread.
 #[derive(Clone)]
 pub struct NicControl {
-    shared: Arc<Shared>,
+    shared: Arc<SharedNic>,
     requests: Sender<Request>,
 }
 
 /// Sends and receives packets through a card; has one owner. Dropping it ends the card's thread.
 pub struct NicPort {
-    shared: Arc<Shared>,
-    departures: Producer<Departure>,
+    shared: Arc<SharedNic>,
+    departures: Producer<NicDeparture>,
     arrivals: Consumer<Arrival>,
     pool: FramePool,
     size: FrameSize,
@@ -137,7 +137,7 @@ pub fn pair(line: Box<dyn Line>, settings: &NicSettings) -> Result<(NicControl, 
     let (departures, departing) = RingBuffer::new(PACKETS);
     let (arriving, arrivals) = RingBuffer::new(PACKETS);
     let (requests, requested) = channel();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedNic {
         waiting: Mutex::new(None),
         thread: Mutex::new(None),
         has_begun: AtomicBool::new(false),
@@ -149,7 +149,7 @@ pub fn pair(line: Box<dyn Line>, settings: &NicSettings) -> Result<(NicControl, 
         taken: AtomicU64::new(0),
         counters: Mutex::default(),
     });
-    let work = Work { nic, departing, next: None, arriving, requested, removals: Vec::new() };
+    let work = NicWork { nic, departing, next: None, arriving, requested, removals: Vec::new() };
     *lock(&shared.waiting) = Some(work);
     let port = NicPort { shared: Arc::clone(&shared), departures, arrivals, pool, size };
     Ok((NicControl { shared, requests }, port))
@@ -200,7 +200,7 @@ impl NicControl {
     }
 }
 
-fn room(shared: &Shared) -> usize {
+fn room(shared: &SharedNic) -> usize {
     let (given, taken) = (shared.given.load(Ordering::SeqCst), shared.taken.load(Ordering::SeqCst));
     // A packet is counted as given after it was queued, when the card may already have taken it.
     let waiting = given.saturating_sub(taken);
@@ -214,7 +214,7 @@ impl NicPort {
     /// The frame, if the queue is full.
     pub fn transmit(&mut self, frame: Frame, seal: Option<Seal>) -> Result<(), Frame> {
         self.shared.begin();
-        if let Err(PushError::Full(departure)) = self.departures.push(Departure { frame, seal }) {
+        if let Err(PushError::Full(departure)) = self.departures.push(NicDeparture { frame, seal }) {
             return Err(departure.frame);
         }
         self.shared.given.fetch_add(1, Ordering::SeqCst);

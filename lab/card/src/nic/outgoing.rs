@@ -10,7 +10,7 @@ use super::{
     BUFFERS, COMMAND_BYTES, COMMANDS, COOKIE_BITS, ESP_BYTES, ETHERNET_BYTES, Nic, PACKET_COOKIE, Posted,
     Seal,
 };
-use crate::command::{Direction, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
+use crate::command::{CommandDirection, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
 use crate::device::Segment;
 use crate::ffi::Span;
 use crate::line::LINE_BYTES;
@@ -48,7 +48,8 @@ impl Nic {
         if let Some(order) = order {
             self.post_order(order);
         }
-        let (direction, route, seq_high) = (Direction::Seal, Route::Line, seal.seq_high.unwrap_or_default());
+        let (direction, route, seq_high) =
+            (CommandDirection::Seal, Route::Line, seal.seq_high.unwrap_or_default());
         self.counters.sealed += 1;
         self.post_packet(Operation::Crypto { direction, route, esp_at: seal.esp_at, seq_high }, place, frame);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::cache::Cache;
-use crate::command::{Direction, Operation, Pipeline};
+use crate::command::{CommandDirection, Operation, Pipeline};
 use crate::error::CardError;
 use crate::filter::FilterTable;
 use crate::sa::{Algorithm, Inbound, SA_BYTES, Sa};
@@ -17,18 +17,18 @@ pub(super) struct Order {
     pub(super) pipeline: Pipeline,
     pub(super) operation: Operation,
     pub(super) place: u8,
-    pub(super) body: Body,
+    pub(super) body: OrderBody,
     pub(super) effect: Effect,
 }
 
 /// What follows a command's prefix.
-pub(super) enum Body {
+pub(super) enum OrderBody {
     None,
     Sa(Zeroizing<[u8; SA_BYTES]>),
     Table(Vec<u8>),
 }
 
-impl Body {
+impl OrderBody {
     pub(super) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::None => &[],
@@ -52,28 +52,28 @@ pub(super) enum Effect {
 
 /// A slot's function, and the number of SAs that use it.
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct SaSlot {
     function: u8,
     users: usize,
 }
 
 /// An installed SA; inbound if it has an SPI.
-pub(super) struct Entry {
+pub(super) struct SaEntry {
     pub(super) sa: Sa,
     pub(super) inbound: Option<Inbound>,
 }
 
-impl Entry {
+impl SaEntry {
     fn pipeline(&self) -> Pipeline {
-        self.inbound.map_or(Direction::Seal, |_| Direction::Open).pipeline()
+        self.inbound.map_or(CommandDirection::Seal, |_| CommandDirection::Open).pipeline()
     }
 }
 
 /// All installed SAs, and the commands that bring the card to the same state.
 pub(super) struct Sas {
     built: [u16; 2],
-    slots: [Slot; 2],
-    entries: HashMap<u32, Entry>,
+    slots: [SaSlot; 2],
+    entries: HashMap<u32, SaEntry>,
     /// X1's cache. An outbound SA is loaded with its first packet.
     sealing: Cache,
     /// X2's cache. The place of an inbound SA is given by its SPI ([`Inbound::place`]), since the
@@ -86,7 +86,7 @@ impl Sas {
     pub(super) fn new(built: [u16; 2]) -> Self {
         Self {
             built,
-            slots: [Slot::default(); 2],
+            slots: [SaSlot::default(); 2],
             entries: HashMap::new(),
             sealing: Cache::default(),
             opening: [None; 256],
@@ -94,7 +94,7 @@ impl Sas {
         }
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Entry> {
+    pub(super) fn get(&self, number: u32) -> Option<&SaEntry> {
         self.entries.get(&number)
     }
 
@@ -109,7 +109,7 @@ impl Sas {
     /// Installs an SA, replacing an earlier one with this number.
     pub(super) fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.remove(number);
-        let entry = Entry { sa, inbound };
+        let entry = SaEntry { sa, inbound };
         let pipeline = entry.pipeline();
         let function = self.function(pipeline, entry.sa.algorithm).filter(|_| entry.sa.is_fit());
         let function = function.ok_or(CardError::Unfit)?;
@@ -157,7 +157,7 @@ impl Sas {
             return Some((place, None));
         }
         let place = self.sealing.place(name);
-        let body = Body::Sa(entry.sa.body(is_esn, None));
+        let body = OrderBody::Sa(entry.sa.body(is_esn, None));
         let (pipeline, operation) = (Pipeline::X1, Operation::SaInstall);
         let effect = Effect::Placed(place, Some(number));
         Some((place, Some(Order { pipeline, operation, place, body, effect })))
@@ -194,11 +194,11 @@ impl Sas {
             Operation::SlotLoad(_) => Effect::Loaded,
             _ => Effect::Placed(place, None),
         };
-        self.orders.push_back(Order { pipeline, operation, place, body: Body::None, effect });
+        self.orders.push_back(Order { pipeline, operation, place, body: OrderBody::None, effect });
     }
 
     fn order_inbound(&mut self, number: u32, sa: &Sa, inbound: Inbound) {
-        let body = Body::Sa(sa.body(false, Some(inbound)));
+        let body = OrderBody::Sa(sa.body(false, Some(inbound)));
         let (pipeline, operation, place) = (Pipeline::X2, Operation::SaInstall, inbound.place());
         let effect = Effect::Placed(place, Some(number));
         self.orders.push_back(Order { pipeline, operation, place, body, effect });

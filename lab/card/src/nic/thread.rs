@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rtrb::{Consumer, Producer};
 
 use super::Nic;
-use super::halves::{Arrival, Departure, Request, Shared, lock};
+use super::halves::{Arrival, NicDeparture, Request, SharedNic, lock};
 
 /// Cycles between two checks of queues and line if the card does not interrupt: enough for a packet
 /// or two.
@@ -22,18 +22,18 @@ const SLEEP_MS: u16 = 1_000;
 const LINE_ERROR_MS: u16 = 50;
 
 /// State of the thread.
-pub(super) struct Work {
+pub(super) struct NicWork {
     pub(super) nic: Nic,
-    pub(super) departing: Consumer<Departure>,
+    pub(super) departing: Consumer<NicDeparture>,
     /// A packet for which the card had no room.
-    pub(super) next: Option<Departure>,
+    pub(super) next: Option<NicDeparture>,
     pub(super) arriving: Producer<Arrival>,
     pub(super) requested: Receiver<Request>,
     pub(super) removals: Vec<(u32, u64)>,
 }
 
-impl Work {
-    pub(super) fn run(mut self, shared: &Shared) {
+impl NicWork {
+    pub(super) fn run(mut self, shared: &SharedNic) {
         let mut unread = 0;
         while !shared.is_stopping.load(Ordering::SeqCst) {
             self.take_requests(shared);
@@ -60,7 +60,7 @@ impl Work {
         }
     }
 
-    fn take_requests(&mut self, shared: &Shared) {
+    fn take_requests(&mut self, shared: &SharedNic) {
         while let Ok(request) = self.requested.try_recv() {
             match request {
                 Request::Install { number, sa, inbound, reply } => {
@@ -77,7 +77,7 @@ impl Work {
         }
     }
 
-    fn remove_due(&mut self, shared: &Shared) {
+    fn remove_due(&mut self, shared: &SharedNic) {
         let taken = shared.taken.load(Ordering::SeqCst);
         let nic = &mut self.nic;
         self.removals.retain(|(number, after)| {
@@ -89,11 +89,11 @@ impl Work {
         });
     }
 
-    fn transmit(&mut self, shared: &Shared) {
+    fn transmit(&mut self, shared: &SharedNic) {
         while let Some(departure) = self.next.take().or_else(|| self.departing.pop().ok()) {
             let seal = departure.seal;
             if let Err(frame) = self.nic.transmit(departure.frame, seal) {
-                self.next = Some(Departure { frame, seal });
+                self.next = Some(NicDeparture { frame, seal });
                 break;
             }
             shared.taken.fetch_add(1, Ordering::SeqCst);
@@ -101,13 +101,13 @@ impl Work {
         self.remove_due(shared);
     }
 
-    fn publish(&self, shared: &Shared, unread: u64) {
+    fn publish(&self, shared: &SharedNic, unread: u64) {
         let mut counters = lock(&shared.counters);
         counters.clone_from(self.nic.counters());
         counters.overrun += unread;
     }
 
-    fn sleep(&self, shared: &Shared, has_failed: bool, is_stuck: bool) {
+    fn sleep(&self, shared: &SharedNic, has_failed: bool, is_stuck: bool) {
         shared.is_sleeping.store(true, Ordering::SeqCst);
         let line = self.nic.line().readable_fd().filter(|_| !has_failed && !is_stuck);
         let timeout = match line {

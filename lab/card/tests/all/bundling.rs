@@ -2,7 +2,9 @@
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{Nic, Seal};
-use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, LINE_MHZ, Packet, Sa, Verdict, routed_mhz};
+use convoy_card::{
+    Algorithm, CardVerdict, Cipher, CommandDirection, Driver, DriverPacket, Hash, LINE_MHZ, Sa, routed_mhz,
+};
 
 /// Small packets: 64 bytes of payload with the ESP trailer.
 const PAYLOAD_BYTES: usize = 64;
@@ -39,26 +41,26 @@ fn orders() -> (Vec<u32>, Vec<u32>) {
 /// that they took.
 fn cycles(driver: &mut Driver, icv_bytes: usize, sas: &[u32], bundle: usize) -> u32 {
     let mut bodies = vec![([0; PAYLOAD_BYTES], [0; 16]); sas.len()];
-    let mut packets: Vec<Packet<'_>> = bodies
+    let mut packets: Vec<DriverPacket<'_>> = bodies
         .iter_mut()
         .zip(sas)
         .enumerate()
-        .map(|(at, ((payload, icv), sa))| Packet {
+        .map(|(at, ((payload, icv), sa))| DriverPacket {
             sa: *sa,
             esp: [0, 0, 0, *sa as u8, 0, 0, 0, at as u8],
             seq_high: None,
             iv: &[9; 8],
             payload,
             icv: &mut icv[..icv_bytes],
-            verdict: Verdict::Pending,
+            verdict: CardVerdict::Pending,
         })
         .collect();
     let before = driver.cycles();
     for packets in packets.chunks_mut(bundle) {
-        driver.process(Direction::Seal, packets).expect("the card works");
+        driver.process(CommandDirection::Seal, packets).expect("the card works");
     }
     let taken = driver.cycles().wrapping_sub(before);
-    assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done));
+    assert!(packets.iter().all(|packet| packet.verdict == CardVerdict::Done));
     taken
 }
 

@@ -1,7 +1,7 @@
 //! Functions are exchanged in the slots of a lookaside card while packets are queued: none is lost,
 //! and each is as on a card that has one function only.
 
-use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, Packet, Sa, Verdict};
+use convoy_card::{Algorithm, CardVerdict, Cipher, CommandDirection, Driver, DriverPacket, Hash, Sa};
 
 const ALGORITHMS: [Algorithm; 2] = [
     Algorithm { cipher: Cipher::AesGcm, hash: Hash::None },
@@ -46,20 +46,20 @@ fn mixed() -> Vec<Body> {
 }
 
 /// Processes all bodies of the given SAs in one call.
-fn process<'a>(driver: &mut Driver, direction: Direction, bodies: impl Iterator<Item = &'a mut Body>) {
-    let mut packets: Vec<Packet<'_>> = bodies
-        .map(|Body { sa, sequence, payload, icv }| Packet {
+fn process<'a>(driver: &mut Driver, direction: CommandDirection, bodies: impl Iterator<Item = &'a mut Body>) {
+    let mut packets: Vec<DriverPacket<'_>> = bodies
+        .map(|Body { sa, sequence, payload, icv }| DriverPacket {
             sa: *sa as u32,
             esp: [0, 0, 0, *sa as u8, 0, 0, 0, *sequence],
             seq_high: None,
             iv: &[9; 8],
             payload,
             icv: &mut icv[..ICV_BYTES[*sa]],
-            verdict: Verdict::Pending,
+            verdict: CardVerdict::Pending,
         })
         .collect();
     driver.process(direction, &mut packets).expect("the card works");
-    assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done), "a packet was lost");
+    assert!(packets.iter().all(|packet| packet.verdict == CardVerdict::Done), "a packet was lost");
 }
 
 #[test]
@@ -67,13 +67,13 @@ fn a_queue_with_packets_of_both_functions_is_done_whole_and_as_by_cards_with_one
     let plain = mixed();
     let mut exchanged = plain.clone();
     let mut both = driver();
-    process(&mut both, Direction::Seal, exchanged.iter_mut());
+    process(&mut both, CommandDirection::Seal, exchanged.iter_mut());
     let mut apart = plain.clone();
     for sa in 0..ALGORITHMS.len() {
-        process(&mut driver(), Direction::Seal, apart.iter_mut().filter(|body| body.sa == sa));
+        process(&mut driver(), CommandDirection::Seal, apart.iter_mut().filter(|body| body.sa == sa));
     }
     assert!(exchanged == apart, "a packet is another than without exchanges");
-    process(&mut both, Direction::Open, exchanged.iter_mut());
+    process(&mut both, CommandDirection::Open, exchanged.iter_mut());
     let are_equal = exchanged.iter().zip(&plain).all(|(opened, plain)| opened.payload == plain.payload);
     assert!(are_equal, "a packet is another than was sealed");
 }

@@ -2,7 +2,9 @@
 //! they are in memory, and what either takes of the card's cycles (docs/lab/results/card.md,
 //! "Scatter-gather").
 
-use convoy_card::{Algorithm, COPY_BYTES, Cipher, Direction, Driver, Hash, Packet, Sa, Verdict};
+use convoy_card::{
+    Algorithm, COPY_BYTES, CardVerdict, Cipher, CommandDirection, Driver, DriverPacket, Hash, Sa,
+};
 
 const ICV_BYTES: usize = 16;
 const PACKETS: usize = 32;
@@ -24,7 +26,7 @@ fn driver(copy_bytes: usize) -> Driver {
 
 /// Processes packets that stand in `memory`, each of `len` bytes with the room for its ICV behind
 /// it, at the given places.
-fn process(driver: &mut Driver, direction: Direction, memory: &mut [u8], places: &[(usize, usize)]) {
+fn process(driver: &mut Driver, direction: CommandDirection, memory: &mut [u8], places: &[(usize, usize)]) {
     let mut packets = Vec::new();
     let (mut rest, mut passed) = (memory, 0);
     for (sequence, (at, len)) in (0_u8..).zip(places) {
@@ -32,18 +34,18 @@ fn process(driver: &mut Driver, direction: Direction, memory: &mut [u8], places:
         let (payload, behind) = behind.split_at_mut(*len);
         let (icv, behind) = behind.split_at_mut(ICV_BYTES);
         (rest, passed) = (behind, at + len + ICV_BYTES);
-        packets.push(Packet {
+        packets.push(DriverPacket {
             sa: 1,
             esp: [0, 0, 1, 1, 0, 0, 0, sequence],
             seq_high: None,
             iv: &[9; 8],
             payload,
             icv,
-            verdict: Verdict::Pending,
+            verdict: CardVerdict::Pending,
         });
     }
     driver.process(direction, &mut packets).expect("the card works");
-    assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done), "a packet was lost");
+    assert!(packets.iter().all(|packet| packet.verdict == CardVerdict::Done), "a packet was lost");
 }
 
 #[test]
@@ -59,11 +61,11 @@ fn packets_at_any_address_and_of_any_length_are_as_copied_ones_and_nothing_else_
     }
     let plain: Vec<u8> = (0..end + 8).map(|at| (at * 7) as u8).collect();
     let (mut copied, mut gathered) = (plain.clone(), plain.clone());
-    process(&mut driver(usize::MAX), Direction::Seal, &mut copied, &places);
-    process(&mut driver(0), Direction::Seal, &mut gathered, &places);
+    process(&mut driver(usize::MAX), CommandDirection::Seal, &mut copied, &places);
+    process(&mut driver(0), CommandDirection::Seal, &mut gathered, &places);
     assert!(copied == gathered, "another result than of copied packets");
     assert!(copied != plain);
-    process(&mut driver(0), Direction::Open, &mut gathered, &places);
+    process(&mut driver(0), CommandDirection::Open, &mut gathered, &places);
     for (at, len) in &places {
         // What was the ICV stays, as on the wire.
         gathered[at + len..][..ICV_BYTES].copy_from_slice(&plain[at + len..][..ICV_BYTES]);
@@ -75,15 +77,15 @@ fn packets_at_any_address_and_of_any_length_are_as_copied_ones_and_nothing_else_
 fn a_forged_packet_is_left_as_it_was() {
     let mut memory = vec![3; 600];
     let mut driver = driver(0);
-    process(&mut driver, Direction::Seal, &mut memory, &[(3, 500)]);
+    process(&mut driver, CommandDirection::Seal, &mut memory, &[(3, 500)]);
     memory[100] ^= 1;
     let before = memory.clone();
     let (payload, icv) = memory[3..][..500 + ICV_BYTES].split_at_mut(500);
     let esp = [0, 0, 1, 1, 0, 0, 0, 0];
-    let verdict = Verdict::Pending;
-    let mut packets = [Packet { sa: 1, esp, seq_high: None, iv: &[9; 8], payload, icv, verdict }];
-    driver.process(Direction::Open, &mut packets).expect("the card works");
-    assert_eq!(packets[0].verdict, Verdict::WrongIcv);
+    let verdict = CardVerdict::Pending;
+    let mut packets = [DriverPacket { sa: 1, esp, seq_high: None, iv: &[9; 8], payload, icv, verdict }];
+    driver.process(CommandDirection::Open, &mut packets).expect("the card works");
+    assert_eq!(packets[0].verdict, CardVerdict::WrongIcv);
     assert!(memory == before);
 }
 
@@ -95,9 +97,9 @@ fn cycles(len: usize, copy_bytes: usize) -> u32 {
     let mut memory = vec![0; PACKETS * stride];
     let places: Vec<(usize, usize)> = (0..PACKETS).map(|at| (at * stride, len)).collect();
     // Loads function and SA.
-    process(&mut driver, Direction::Seal, &mut memory, &places[..1]);
+    process(&mut driver, CommandDirection::Seal, &mut memory, &places[..1]);
     let before = driver.cycles();
-    process(&mut driver, Direction::Seal, &mut memory, &places);
+    process(&mut driver, CommandDirection::Seal, &mut memory, &places);
     driver.cycles().wrapping_sub(before) / PACKETS as u32
 }
 

@@ -3,7 +3,8 @@
 //! with the paper's bus.
 
 use convoy_card::{
-    Algorithm, Cipher, Direction, Driver, Hash, Packet as CardPacket, Sa, Verdict, routed_mhz,
+    Algorithm, CardVerdict, Cipher, CommandDirection, Driver, DriverPacket as CardPacket, Hash, Sa,
+    routed_mhz,
 };
 use convoy_sim::{Packet, Platform, Reference, Simulation, Traffic, TrafficError};
 
@@ -66,13 +67,13 @@ fn cycles(driver: &mut Driver, icv_bytes: usize, bundle: u32, bytes: u32) -> f64
             iv: &[9; 8],
             payload,
             icv: &mut icv[..icv_bytes],
-            verdict: Verdict::Pending,
+            verdict: CardVerdict::Pending,
         })
         .collect();
     let before = driver.cycles();
-    driver.process(Direction::Seal, &mut packets).expect("the card works");
+    driver.process(CommandDirection::Seal, &mut packets).expect("the card works");
     let taken = driver.cycles().wrapping_sub(before);
-    assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done));
+    assert!(packets.iter().all(|packet| packet.verdict == CardVerdict::Done));
     f64::from(taken)
 }
 

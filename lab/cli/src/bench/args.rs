@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use convoy_measure::{EndSpec, Families, Family, Goal, Lengths, LinkSpec, Pair, Plan, Rates, Service, Ways};
+use convoy_measure::{
+    EndSpec, Families, Family, GatewayPair, Goal, Lengths, LinkSpec, Rates, Service, ThroughputPlan, Ways,
+};
 
 #[derive(Args)]
 pub(crate) struct BenchArgs {
@@ -227,17 +229,17 @@ pub(super) struct ThroughputArgs {
 
 impl ThroughputArgs {
     /// The gateways in this process.
-    pub(super) fn pair(&self) -> Pair {
+    pub(super) fn pair(&self) -> GatewayPair {
         let service = match self.service {
             ServiceArg::Ipsec => Service::Ipsec(self.proposal.clone()),
             ServiceArg::Forward => Service::Forward,
         };
         let families = Families { inner: self.inner, outer: self.outer };
-        Pair { tunnels: self.tunnels, families, ..Pair::of(service) }
+        GatewayPair { tunnels: self.tunnels, families, ..GatewayPair::of(service) }
     }
 
     /// The plan of the test, from the options.
-    pub(super) fn plan(&self) -> Result<Plan, String> {
+    pub(super) fn plan(&self) -> Result<ThroughputPlan, String> {
         let part = |name: &str, value: f64, range: std::ops::Range<f64>| {
             if range.contains(&value) {
                 return Ok(value);
@@ -252,7 +254,7 @@ impl ThroughputArgs {
             sum_s: trial_s * f64::from(self.trials),
             exceed_ratio: part("exceed", self.exceed, 0.0..1.0)?,
         };
-        Ok(Plan {
+        Ok(ThroughputPlan {
             lengths: self.lengths.clone(),
             ways: if self.both_ways { Ways::Both } else { Ways::One },
             rates: Rates { least: self.least, most: self.most },

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{
-    Block, BlockName, Blocks, Load, Machine, MeasureError, Placement, Profile, Service, Turnaround, blocks,
-    turnaround,
+    Block, BlockName, Blocks, Machine, MeasureError, Placement, Profile, ProfiledLoad, Service, Turnaround,
+    blocks, turnaround,
 };
 use serde::Serialize;
 
@@ -17,10 +17,10 @@ use super::budget::Budget;
 use super::load::{LoadSubject, Loads};
 use super::page::Page;
 use super::{failure, print_machine, profile};
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
 use convoy_cli::table::{Column, number, table_of, word};
-pub(super) use steps::Step;
+pub(super) use steps::InsideStep;
 use steps::steps;
 
 /// Packets per burst.
@@ -47,7 +47,7 @@ struct Inside {
 }
 
 #[derive(Serialize)]
-struct Output {
+struct InsideOutput {
     machine: Machine,
     placement: Placement,
     burst: usize,
@@ -62,11 +62,11 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     let steps = steps(args, &wanted);
     let mut budget = Budget::new(args.within, steps.iter().map(|step| step.seconds(args)).sum());
     budget.announce(&format!("{} steps", steps.len()));
-    let progress = Progress::new(Some(steps.len() as u64), "steps");
+    let progress = LabProgress::new(Some(steps.len() as u64), "steps");
     let mut done = 0;
     let mut services = BTreeMap::new();
     for (name, service) in wanted {
-        let mut next = |step: Step| {
+        let mut next = |step: InsideStep| {
             progress.say(&format!("{name}: {}", step.name()));
             progress.set(done);
             done += 1;
@@ -75,7 +75,8 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
         services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
     drop(progress);
-    let output = Output { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
+    let output =
+        InsideOutput { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
     let tables: Vec<_> =
         output.services.iter().map(|(name, inside)| profile::table(name, &inside.profile)).collect();
     page(&output).write_with(args.html.as_deref(), &tables)?;
@@ -93,11 +94,11 @@ fn measure(
     args: &InsideArgs,
     service: &Service,
     placement: &Placement,
-    next: &mut dyn FnMut(Step) -> Instant,
+    next: &mut dyn FnMut(InsideStep) -> Instant,
 ) -> Result<Inside, MeasureError> {
     let (mut all_blocks, mut all_busy, mut loads) = (Vec::new(), Vec::new(), Vec::new());
     for lengths in &args.lengths {
-        let until = next(Step::Blocks);
+        let until = next(InsideStep::Blocks);
         let measured = blocks(service, *lengths, BURST, Some(until))?;
         let most = 1e9 / measured.sum_ns();
         let subject = LoadSubject { service, placement, lengths: *lengths };
@@ -105,12 +106,12 @@ fn measure(
         loads.push(load(&measured, most * PROFILED_LOAD));
         all_blocks.push(measured);
     }
-    let until = next(Step::Profile);
+    let until = next(InsideStep::Profile);
     let seconds = args.trial * PROFILED_TRIALS;
     let profile = convoy_measure::profile(service, placement, &loads, seconds, Some(until))?;
     let turnaround = match service {
         Service::Ipsec(proposal) => {
-            let until = next(Step::Turnaround);
+            let until = next(InsideStep::Turnaround);
             Some(turnaround(proposal, &TURNAROUND, Some(until))?)
         }
         Service::Forward => None,
@@ -120,12 +121,12 @@ fn measure(
 }
 
 /// The load for the profile.
-fn load(blocks: &Blocks, rate: f64) -> Load {
+fn load(blocks: &Blocks, rate: f64) -> ProfiledLoad {
     let ipsec = [BlockName::Classify, BlockName::Prepare, BlockName::Crypto];
-    Load { lengths: blocks.lengths, rate, ipsec_ns: ipsec.map(|name| blocks.of(name)).iter().sum() }
+    ProfiledLoad { lengths: blocks.lengths, rate, ipsec_ns: ipsec.map(|name| blocks.of(name)).iter().sum() }
 }
 
-fn print(output: &Output) {
+fn print(output: &InsideOutput) {
     print_machine(&output.machine);
     println!("One worker between two UDP links on loopback; packets are outbound.");
     for (name, inside) in &output.services {
@@ -213,7 +214,7 @@ fn print_turnaround(turnaround: &Turnaround) {
 }
 
 /// Figures 12 to 15 of the paper for each service.
-fn page(output: &Output) -> Page<'_> {
+fn page(output: &InsideOutput) -> Page<'_> {
     let mut figures = Vec::new();
     let mut verdicts = Vec::new();
     for (name, inside) in &output.services {
@@ -272,7 +273,7 @@ fn quartiles(inside: &Inside, name: BlockName) -> Vec<(f64, f64, f64)> {
     (0..).map(f64::from).zip(&inside.blocks).filter_map(of).collect()
 }
 
-fn turnaround_figure(output: &Output) -> (Drawing, String) {
+fn turnaround_figure(output: &InsideOutput) -> (Drawing, String) {
     let of = |(name, inside): (&String, &Inside)| {
         let turnaround = inside.turnaround.as_ref()?;
         let points = turnaround.points.iter().map(|(length, ns)| (f64::from(*length), ns / 1e3));

@@ -6,7 +6,7 @@ use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{Busy, Lengths, MeasureError, Placement, Service, utilisation};
 use serde::Serialize;
 
-use super::inside::Step;
+use super::inside::InsideStep;
 use super::spread::Spread;
 use convoy_cli::table::{number, table_of};
 
@@ -26,20 +26,20 @@ pub(super) struct LoadSubject<'a> {
 pub(super) struct Loads {
     lengths: Lengths,
     /// In ascending order of load.
-    points: Vec<Load>,
+    points: Vec<MeasuredLoad>,
     rounds: u32,
 }
 
 /// Result of one load, over all rounds that had time for it.
 #[derive(Serialize)]
-struct Load {
+struct MeasuredLoad {
     packets_per_second: Spread,
     utilisation: Spread,
     kernel: Spread,
     success: Spread,
 }
 
-impl Load {
+impl MeasuredLoad {
     /// Summarises the rounds of one load.
     fn of(rounds: &[Busy]) -> Option<Self> {
         let spread = |value: fn(&Busy) -> f64| Spread::of(rounds.iter().map(value));
@@ -60,17 +60,17 @@ impl Loads {
         most: f64,
         trial_s: f64,
         rounds: u32,
-        next: &mut dyn FnMut(Step) -> Instant,
+        next: &mut dyn FnMut(InsideStep) -> Instant,
     ) -> Result<Self, MeasureError> {
         let LoadSubject { service, placement, lengths } = subject;
         let rates = LOADS.map(|part| most * part);
         let mut by_load: [Vec<Busy>; LOADS.len()] = Default::default();
         for _ in 0..rounds {
-            let until = next(Step::Utilisation);
+            let until = next(InsideStep::Utilisation);
             let round = utilisation(service, placement, lengths, &rates, trial_s, Some(until))?;
             by_load.iter_mut().zip(round).for_each(|(load, busy)| load.push(busy));
         }
-        let points = by_load.iter().filter_map(|load| Load::of(load)).collect();
+        let points = by_load.iter().filter_map(|load| MeasuredLoad::of(load)).collect();
         Ok(Self { lengths, points, rounds })
     }
 
@@ -88,12 +88,12 @@ impl Loads {
             format!("{:.digits$}{}", spread.median, spread.ends(digits))
         };
         let columns = [
-            number(format!("{lengths} bytes: kpps"), |load: &Load| {
+            number(format!("{lengths} bytes: kpps"), |load: &MeasuredLoad| {
                 format!("{:.0}", load.packets_per_second.median / 1e3)
             }),
-            number("busy, %", move |load: &Load| percent(load.utilisation, 0)),
-            number("in the kernel, %", move |load: &Load| percent(load.kernel, 0)),
-            number("arrive, %", move |load: &Load| percent(load.success, 1)),
+            number("busy, %", move |load: &MeasuredLoad| percent(load.utilisation, 0)),
+            number("in the kernel, %", move |load: &MeasuredLoad| percent(load.kernel, 0)),
+            number("arrive, %", move |load: &MeasuredLoad| percent(load.success, 1)),
         ];
         println!("{}", table_of(&columns, points, None));
     }
@@ -101,7 +101,7 @@ impl Loads {
 
 /// Two figures: utilisation by load, and success rate by utilisation.
 pub(super) fn figures(name: &str, all: &[Loads]) -> [(Drawing, String); 2] {
-    let by = |x: fn(&Load) -> Spread, y: fn(&Load) -> Spread| {
+    let by = |x: fn(&MeasuredLoad) -> Spread, y: fn(&MeasuredLoad) -> Spread| {
         let names = all.iter().map(|loads| format!("{} bytes", loads.lengths));
         let of = |loads: &Loads| -> Vec<(f64, Spread)> {
             let mut points: Vec<_> = loads.points.iter().map(|load| (x(load).median, y(load))).collect();
@@ -151,7 +151,7 @@ mod tests {
     fn a_load_has_the_spread_of_its_rounds_and_its_figures_show_it() {
         let busy = |utilisation, success| Busy { packets_per_second: 1e5, utilisation, kernel: 0.1, success };
         let rounds = [busy(0.4, 1.0), busy(0.6, 0.9), busy(0.5, 0.95)];
-        let points = vec![Load::of(&rounds).expect("three rounds")];
+        let points = vec![MeasuredLoad::of(&rounds).expect("three rounds")];
         let loads = Loads { lengths: Lengths::All(64), points, rounds: 3 };
         let [(load, note), (success, _)] = figures("forwarding", &[loads]);
         assert_eq!(load.series[0].1, [(100.0, 50.0)]);

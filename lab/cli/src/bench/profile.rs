@@ -1,6 +1,6 @@
 //! The table of shares of a worker's time, in the terminal and on the page.
 
-use convoy_measure::{Part, Profile, Shares};
+use convoy_measure::{Profile, ProfilePart, Shares};
 
 use super::page::PageTable;
 use convoy_cli::table::{Column, number, table_of, word};
@@ -17,8 +17,9 @@ fn columns<'a>() -> Vec<Column<'a, Shares>> {
         number("kpps", |shares: &Shares| format!("{:.0}", shares.packets_per_second / 1e3)),
         number("idle", |shares: &Shares| percent(Some(shares.idle))),
     ];
-    columns
-        .extend(Part::ALL.map(|part| number(part.words(), move |shares: &Shares| percent(shares.of(part)))));
+    columns.extend(
+        ProfilePart::ALL.map(|part| number(part.words(), move |shares: &Shares| percent(shares.of(part)))),
+    );
     columns.push(number("samples", |shares: &Shares| samples(shares.samples)));
     columns
 }
@@ -49,7 +50,11 @@ mod tests {
 
     use super::*;
 
-    fn profile(source: ProfileSource, parts: Vec<(Part, f64)>, samples: Option<(u64, u64)>) -> Profile {
+    fn profile(
+        source: ProfileSource,
+        parts: Vec<(ProfilePart, f64)>,
+        samples: Option<(u64, u64)>,
+    ) -> Profile {
         let lengths = Lengths::All(64);
         Profile {
             source,
@@ -59,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_table_has_the_five_shares_and_how_many_samples_they_are_of() {
-        let parts = Part::ALL.into_iter().zip([0.4, 0.2, 0.05, 0.1]).collect();
+        let parts = ProfilePart::ALL.into_iter().zip([0.4, 0.2, 0.05, 0.1]).collect();
         let found = profile(ProfileSource::Perf, parts, Some((4500, 1999)));
         let text = table_of(&columns(), &found.shares, None);
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -69,7 +74,8 @@ mod tests {
 
     #[test]
     fn what_a_source_does_not_tell_is_a_dash_and_the_page_says_why() {
-        let parts = vec![(Part::Kernel, 0.5), (Part::Ipsec, 0.15), (Part::Application, 0.1)];
+        let parts =
+            vec![(ProfilePart::Kernel, 0.5), (ProfilePart::Ipsec, 0.15), (ProfilePart::Application, 0.1)];
         let source = ProfileSource::Proc("perf <is> not there".to_owned());
         let html = table("aes128gcm16", &profile(source, parts, None)).html();
         assert!(html.contains("<td>15.0</td><td>–</td><td>10.0</td><td>–</td>"), "{html}");

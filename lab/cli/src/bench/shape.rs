@@ -14,14 +14,14 @@ pub(super) struct Compared {
 
 /// Which rates of this machine are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
+pub(super) enum ShapeBasis {
     /// Those measured.
     Measured,
     /// Those derived for a core of its own for each thread.
     Derived,
 }
 
-impl Basis {
+impl ShapeBasis {
     fn words(self) -> &'static str {
         match self {
             Self::Measured => "measured rates",
@@ -39,13 +39,13 @@ impl Basis {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Change {
+enum ShapeChange {
     Faster,
     Equal,
     Slower,
 }
 
-impl Change {
+impl ShapeChange {
     /// Rates within the tolerance count as equal.
     fn of(factor: f64, tolerance: f64) -> Self {
         match factor {
@@ -66,8 +66,8 @@ impl Change {
 
 /// Says where both gateways agree and where not. They agree where both become faster, both slower,
 /// or neither.
-pub(super) fn sentence(all: &[Compared], tolerance: f64, basis: Basis) -> String {
-    let change = |factor| Change::of(factor, tolerance);
+pub(super) fn sentence(all: &[Compared], tolerance: f64, basis: ShapeBasis) -> String {
+    let change = |factor| ShapeChange::of(factor, tolerance);
     let (mut same, mut other) = (Vec::new(), Vec::new());
     for Compared { scheme, length, here, there } in all {
         let Some(here) = here else { continue };
@@ -129,7 +129,7 @@ mod tests {
             point("cryptography", 64, Some(1.04), 1.0),
             point("both", 64, None, 2.0),
         ];
-        let text = sentence(&all, 0.05, Basis::Measured);
+        let text = sentence(&all, 0.05, ShapeBasis::Measured);
         let (same, other) = text.split_once("They change differently at 1:").expect("both are reported");
         assert!(same.starts_with("By measured rates") && same.contains("alike at 2 of 3 points"), "{text}");
         assert!(same.contains("packet I/O at 64 bytes (faster: here 1.50, there 1.20 times)"), "{text}");
@@ -143,18 +143,18 @@ mod tests {
 
     #[test]
     fn agreement_and_difference_at_every_point_are_said_as_that() {
-        let differs = sentence(&[point("both", 64, Some(0.5), 4.0)], 0.1, Basis::Derived);
+        let differs = sentence(&[point("both", 64, Some(0.5), 4.0)], 0.1, ShapeBasis::Derived);
         assert!(
             differs.contains("By derived rates") && differs.contains("differently at all 1"),
             "{differs}"
         );
-        let agrees = sentence(&[point("both", 64, Some(3.0), 4.0)], 0.1, Basis::Derived);
+        let agrees = sentence(&[point("both", 64, Some(3.0), 4.0)], 0.1, ShapeBasis::Derived);
         assert!(agrees.contains("alike at all 1") && !agrees.contains("differently"), "{agrees}");
     }
 
     #[test]
     fn without_any_rate_to_compare_nothing_is_said_of_shapes() {
-        let text = sentence(&[point("both", 64, None, 4.0)], 0.1, Basis::Measured);
+        let text = sentence(&[point("both", 64, None, 4.0)], 0.1, ShapeBasis::Measured);
         assert!(text.contains("cannot be compared: the search was unfinished"), "{text}");
         assert!(!text.contains("alike") && !text.contains("nowhere"), "{text}");
     }

@@ -5,33 +5,33 @@ mod text;
 
 use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{
-    DeviceUnderTest, EndSpec, Families, LengthReport, Lengths, Machine, MeasureError, Placement, Plan,
-    Service, Tester, test,
+    DeviceUnderTest, EndSpec, Families, LengthReport, Lengths, Machine, MeasureError, Placement, Service,
+    Tester, ThroughputPlan, test,
 };
 
 use super::args::ThroughputArgs;
 use super::budget::Budget;
 use super::page::Page;
 use super::{failure, print_machine};
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
-use output::{LeftOut, Output, WhyLeftOut};
+use output::{LeftOut, ThroughputOutput, WhyLeftOut};
 use text::print;
 
 const LENGTHS_ARE: &str =
     "whole plaintext IP packets, in bytes, without the overhead of ESP and other tunnels";
 
 /// The device under test, with its description.
-struct Device {
+struct BenchDevice {
     under_test: Box<dyn DeviceUnderTest>,
     name: String,
     placement: Option<Placement>,
 }
 
-fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
+fn device(args: &ThroughputArgs) -> Result<BenchDevice, MeasureError> {
     if let Some(link) = &args.link {
         let name = "a link in memory with known properties".to_owned();
-        return Ok(Device { under_test: Box::new(link.start()?), name, placement: None });
+        return Ok(BenchDevice { under_test: Box::new(link.start()?), name, placement: None });
     }
     if let (Some(near), Some(far)) = (&args.near, &args.far) {
         return outside(near, far);
@@ -45,15 +45,15 @@ fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
         }
     };
     let name = format!("two gateways in this process, connected in memory: {what}");
-    Ok(Device { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement) })
+    Ok(BenchDevice { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement) })
 }
 
-fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
+fn outside(near: &EndSpec, far: &EndSpec) -> Result<BenchDevice, MeasureError> {
     let mut tester = Tester::between(near, far)?;
     if !tester.learn()? {
         eprintln!("Packets do not arrive in both directions between {near} and {far}; measuring anyway.");
     }
-    Ok(Device {
+    Ok(BenchDevice {
         under_test: Box::new(tester),
         name: format!("the devices between {near} and {far}"),
         placement: None,
@@ -68,7 +68,7 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
     let test_s = test_s(&plan);
     let mut budget = Budget::new(args.within, f64::from(tests) * test_s);
     budget.announce(&format!("{} lengths, {} rounds", lengths.len(), args.rounds));
-    let progress = Progress::new(None, "trials");
+    let progress = LabProgress::new(None, "trials");
     let mut held = 0;
     let mut rounds = Vec::new();
     for _ in 0..args.rounds {
@@ -90,7 +90,10 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
 }
 
 /// Separates the lengths that can be measured from those that cannot; fails if none can.
-fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>, Vec<LeftOut>), Failure> {
+fn measurable(
+    plan: &ThroughputPlan,
+    device: &dyn DeviceUnderTest,
+) -> Result<(Vec<Lengths>, Vec<LeftOut>), Failure> {
     let (mut measurable, mut left_out) = (Vec::new(), Vec::new());
     for lengths in plan.lengths.iter().copied() {
         match WhyLeftOut::of(lengths, device) {
@@ -107,26 +110,26 @@ fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>
 }
 
 /// Upper estimate of the time for a test at one length, in seconds.
-fn test_s(plan: &Plan) -> f64 {
+fn test_s(plan: &ThroughputPlan) -> f64 {
     /// Rates judged for NDR and PDR together, time of shorter trials, and trials after the search.
     const RATES: f64 = 16.0;
     const SHORT_S: f64 = 8.0;
     const BURSTS_S: f64 = 30.0;
     const LOADS: f64 = 10.0;
-    let Plan { ndr, overload_s, .. } = plan;
+    let ThroughputPlan { ndr, overload_s, .. } = plan;
     let search_s = RATES * ndr.sum_s + ndr.trial_s * SHORT_S;
     let rest_s = 4.0 * ndr.sum_s + LOADS * ndr.trial_s + BURSTS_S + overload_s;
     search_s + if plan.is_whole { rest_s } else { 0.0 }
 }
 
 fn write_report(
-    plan: &Plan,
-    device: Device,
+    plan: &ThroughputPlan,
+    device: BenchDevice,
     left_out: Vec<LeftOut>,
     rounds: Vec<Vec<LengthReport>>,
     args: &ThroughputArgs,
 ) -> Result<(), Failure> {
-    let output = Output {
+    let output = ThroughputOutput {
         machine: Machine::here(),
         device: device.name,
         lengths_are: LENGTHS_ARE,
@@ -152,7 +155,7 @@ fn write_report(
 
 /// Figures: rates by length, and for the last round latency at half of the rate and loss against
 /// load.
-fn page(output: &Output) -> Page<'_> {
+fn page(output: &ThroughputOutput) -> Page<'_> {
     let last = output.rounds.last().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<String> = last.iter().map(|report| report.lengths.to_string()).collect();
     let by_length = |of: &dyn Fn(&LengthReport) -> Option<f64>| -> Vec<(f64, f64)> {

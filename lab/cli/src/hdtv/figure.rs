@@ -21,13 +21,13 @@ pub(crate) struct FigureArgs {
 
 /// Results of the sweep; other fields are ignored.
 #[derive(Deserialize)]
-struct Sweep {
-    points: Vec<Point>,
+struct HdtvSweep {
+    points: Vec<SweepPoint>,
 }
 
 /// The highest rate without loss at one MTU.
 #[derive(Deserialize)]
-struct Point {
+struct SweepPoint {
     mtu: u32,
     protection: String,
     /// The gateways' window in packets; `None` without gateways.
@@ -39,14 +39,14 @@ pub(crate) fn run(args: &FigureArgs) -> Result<(), Failure> {
     let of =
         |path: &Path, error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
     let text = std::fs::read(&args.sweep).map_err(|error| of(&args.sweep, &error))?;
-    let sweep: Sweep = serde_json::from_slice(&text).map_err(|error| of(&args.sweep, &error))?;
+    let sweep: HdtvSweep = serde_json::from_slice(&text).map_err(|error| of(&args.sweep, &error))?;
     let svg = drawing(&sweep).svg().map_err(failed)?;
     std::fs::write(&args.svg, svg).map_err(|error| of(&args.svg, &error))
 }
 
-fn drawing(sweep: &Sweep) -> Drawing {
+fn drawing(sweep: &HdtvSweep) -> Drawing {
     let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-    for Point { mtu, protection, window, mbps } in &sweep.points {
+    for SweepPoint { mtu, protection, window, mbps } in &sweep.points {
         let window = window.map_or_else(String::new, |window| format!(", window {window}"));
         let name = format!("{protection}{window}");
         let point = (f64::from(*mtu), *mbps);
@@ -77,7 +77,7 @@ mod tests {
             {"mtu": 1500, "protection": "AES-128-GCM", "window": 1, "mbps": 500.0, "trials": 4},
             {"mtu": 9000, "protection": "no tunnel", "window": null, "mbps": 2900.0, "trials": 5},
             {"mtu": 9000, "protection": "AES-128-GCM", "window": 32, "mbps": 1900.0, "trials": 6}]}"#;
-        let sweep: Sweep = serde_json::from_str(text).expect("as the sweep writes it");
+        let sweep: HdtvSweep = serde_json::from_str(text).expect("as the sweep writes it");
         let drawing = drawing(&sweep);
         assert_eq!(
             drawing.series,

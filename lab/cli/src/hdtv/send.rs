@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use convoy_hdtv::{Depth, Description, Format, PAYLOAD_TYPE, SendConfig, SendReport, Source, send_video};
+use convoy_hdtv::{
+    Depth, Description, Format, PAYLOAD_TYPE, SendConfig, SendReport, VideoSource, send_video,
+};
 
 use super::{
     Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
@@ -114,12 +116,12 @@ pub(crate) fn run(args: SendArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn open(args: &SendArgs) -> Result<(Source, Format), Failure> {
+fn open(args: &SendArgs) -> Result<(VideoSource, Format), Failure> {
     let format = args.format.with_sampling(args.sampling.sampling()).with_depth(args.source_depth);
     let format = format.checked().map_err(|error| wrong(error.to_string()))?;
     let sent = args.depth.unwrap_or(args.source_depth);
     let Some(path) = &args.source else {
-        let source = Source::generated(format, sent).map_err(|error| wrong(error.to_string()))?;
+        let source = VideoSource::generated(format, sent).map_err(|error| wrong(error.to_string()))?;
         return Ok((source, format.with_depth(sent)));
     };
     let of_file = |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", path.display()));
@@ -129,10 +131,10 @@ fn open(args: &SendArgs) -> Result<(Source, Format), Failure> {
         Box::new(BufReader::with_capacity(1 << 20, File::open(path).map_err(|error| of_file(&error))?))
     };
     if args.y4m || is_y4m(path) {
-        let (source, format) = Source::y4m(input, args.depth).map_err(|error| of_file(&error))?;
+        let (source, format) = VideoSource::y4m(input, args.depth).map_err(|error| of_file(&error))?;
         return Ok((source, format.with_depth(args.depth.unwrap_or(format.depth))));
     }
-    let source = Source::raw(input, format, sent).map_err(|error| wrong(error.to_string()))?;
+    let source = VideoSource::raw(input, format, sent).map_err(|error| wrong(error.to_string()))?;
     Ok((source, format.with_depth(sent)))
 }
 

@@ -4,7 +4,7 @@ use convoy_figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, Pape
 use convoy_sim::parallel;
 
 use super::args::{FiguresArgs, PaperName};
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
 use convoy_cli::table::new_table;
 
@@ -28,7 +28,7 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
     };
     let mut bar = None;
     let made = make_figures(&options, &mut |done, total| {
-        bar.get_or_insert_with(|| Progress::new(Some(total), "packets")).set(done);
+        bar.get_or_insert_with(|| LabProgress::new(Some(total), "packets")).set(done);
     });
     drop(bar);
     let made = made.map_err(|error| match error {

@@ -11,7 +11,7 @@ use convoy_cli::table::new_table;
 
 /// The result as JSON, with its input.
 #[derive(Serialize)]
-struct Output<'a> {
+struct NdrOutput<'a> {
     platform: &'a str,
     setting: &'a Setting,
     loss_ratio: f64,
@@ -34,7 +34,7 @@ pub(super) fn run(args: &NdrArgs) -> Result<(), Failure> {
     let ndr = search.run(&base, &setting).map_err(failure)?;
     if args.json {
         let output =
-            Output { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
+            NdrOutput { platform: &base.name, setting: &setting, loss_ratio: args.loss_ratio, ndr: &ndr };
         let text =
             serde_json::to_string_pretty(&output).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");

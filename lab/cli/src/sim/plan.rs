@@ -8,7 +8,7 @@ use convoy_sim::SaCacheSpec;
 use serde::Serialize;
 
 use super::args::PlanArgs;
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
 use convoy_cli::check::load_for_any_machine;
 use convoy_cli::output::warn_of;
@@ -16,7 +16,7 @@ use convoy_cli::table::new_table;
 
 /// The result as JSON.
 #[derive(Serialize)]
-struct Output {
+struct PlanOutput {
     #[serde(flatten)]
     plan: Plan,
     /// Unusable packets of the capture, by reason.
@@ -42,13 +42,13 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     }
     let progress = OnceCell::new();
     let plan = plan(&machine, &trace, args.rate_mbps, &mut |done, total| {
-        progress.get_or_init(|| Progress::new(Some(total as u64), "simulations")).set(done as u64);
+        progress.get_or_init(|| LabProgress::new(Some(total as u64), "simulations")).set(done as u64);
     })
     .map_err(failed)?;
     drop(progress);
     let rounds = args.measure.map(|rounds| rounds.max(1));
     let measured = rounds.map(|rounds| measure(&config, &args.trace, args.packets, rounds)).transpose();
-    let output = Output {
+    let output = PlanOutput {
         plan,
         unreadable: trace.unreadable,
         damage: trace.damage,
@@ -65,7 +65,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(output: &Output) {
+fn print(output: &PlanOutput) {
     let plan = &output.plan;
     for (reason, count) in output.unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");

@@ -14,7 +14,7 @@ use convoy_cli::table::new_table;
 
 /// The report as JSON, with its input.
 #[derive(Serialize)]
-struct Output<'a> {
+struct RunOutput<'a> {
     platform: &'a str,
     setting: &'a Setting,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,11 +64,11 @@ fn output_of<'a>(
     args: &RunArgs,
     traffic: &TrackedTraffic,
     report: &'a Report,
-) -> Output<'a> {
+) -> RunOutput<'a> {
     let capture = traffic.capture();
     let unreadable = capture.map(|capture| capture.unread().clone()).unwrap_or_default();
     let without_sa = capture.map_or(0, Capture::without_sa);
-    Output {
+    RunOutput {
         platform,
         setting,
         trace: args.traffic.trace.as_ref().map(|path| path.display().to_string()),
@@ -81,7 +81,7 @@ fn output_of<'a>(
 }
 
 /// Numbers of packets of a capture that were left out, with the reasons.
-fn left_out<'a>(output: &'a Output<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
+fn left_out<'a>(output: &'a RunOutput<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
     let without_sa = (output.without_sa, "no SA protects them".to_owned());
     let unreadable = output.unreadable.iter().map(|(reason, count)| (count, reason.to_string()));
     std::iter::once(without_sa).filter(|(count, _)| *count > 0).chain(unreadable)
@@ -96,7 +96,7 @@ fn arrivals(args: &ArrivalArgs) -> Arrivals {
     }
 }
 
-fn print(output: &Output<'_>, has_queue: bool) {
+fn print(output: &RunOutput<'_>, has_queue: bool) {
     let report = output.report;
     let traffic = match (&output.trace, &output.setting.pattern) {
         (Some(trace), _) => trace.clone(),

@@ -3,13 +3,13 @@
 use convoy_sim::{Sweep, SweepError, parallel};
 
 use super::args::SweepArgs;
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
 
 pub(super) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let sweep = Sweep::load(&args.file).map_err(failure)?;
     let results = args.out.clone().unwrap_or_else(|| sweep.default_results());
-    let bar = Progress::new(Some(sweep.points().len() as u64), "points");
+    let bar = LabProgress::new(Some(sweep.points().len() as u64), "points");
     let threads = args.jobs.unwrap_or_else(parallel::cores);
     let swept = sweep.run(&results, threads, &mut |done, _| bar.set(done as u64)).map_err(failure)?;
     drop(bar);

@@ -8,42 +8,42 @@ use convoy_sim::{
 
 use super::args::{Length, RunArgs, SaBy};
 use super::{failure, policies};
-use crate::progress::Progress;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
 use convoy_cli::check::load_for_any_machine;
 
 /// Packets between updates of the progress bar.
 const STRIDE: u64 = 1 << 16;
 
-enum Source {
+enum TrafficSource {
     Pattern(Synthetic),
     Trace(TraceFile),
 }
 
 /// Traffic that updates a progress bar.
 pub(super) struct TrackedTraffic {
-    source: Source,
+    source: TrafficSource,
     read: u64,
-    progress: Progress,
+    progress: LabProgress,
 }
 
 impl TrackedTraffic {
     /// Opens the traffic given on the command line.
     pub(super) fn open(args: &RunArgs, setting: &Setting) -> Result<Self, Failure> {
         let (source, total) = match &args.traffic.trace {
-            Some(path) => (Source::Trace(open_trace(args, path)?), args.traffic.packets),
+            Some(path) => (TrafficSource::Trace(open_trace(args, path)?), args.traffic.packets),
             None => {
                 let packets = setting.packets.unwrap_or(convoy_sim::PAPER_PACKETS);
-                (Source::Pattern(setting.traffic().map_err(failure)?), Some(packets))
+                (TrafficSource::Pattern(setting.traffic().map_err(failure)?), Some(packets))
             }
         };
-        Ok(Self { source, read: 0, progress: Progress::new(total, "packets") })
+        Ok(Self { source, read: 0, progress: LabProgress::new(total, "packets") })
     }
 
     /// The capture, if there is one, to query what it left out.
     pub(super) fn capture(&self) -> Option<&Capture> {
         match &self.source {
-            Source::Trace(TraceFile::Capture(capture)) => Some(capture),
+            TrafficSource::Trace(TraceFile::Capture(capture)) => Some(capture),
             _ => None,
         }
     }
@@ -59,8 +59,8 @@ impl Traffic for TrackedTraffic {
     fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
         let before = packets.len();
         let filled = match &mut self.source {
-            Source::Pattern(pattern) => pattern.fill(packets, most),
-            Source::Trace(trace) => trace.fill(packets, most),
+            TrafficSource::Pattern(pattern) => pattern.fill(packets, most),
+            TrafficSource::Trace(trace) => trace.fill(packets, most),
         };
         let seen = self.read / STRIDE;
         self.read += (packets.len() - before) as u64;

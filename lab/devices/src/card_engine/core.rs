@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict, routed_mhz};
+use convoy_card::{
+    CardError, CardVerdict, CommandDirection as CardDirection, Driver, DriverPacket, Sa, routed_mhz,
+};
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction, KeyMaterial, SaIndex, Transform};
 
 use zeroize::Zeroize;
@@ -17,7 +19,7 @@ use convoy_engine::Processor;
 use convoy_engine::{EngineError, Submission};
 
 /// Card and keys.
-pub(super) struct Core {
+pub(super) struct CardCore {
     name: String,
     driver: Driver,
     /// The SAs by index; their keys are the driver's alone.
@@ -29,7 +31,7 @@ pub(super) struct Core {
     took_ns: u64,
 }
 
-impl Core {
+impl CardCore {
     /// A card with this function alone, or with those of the first model.
     pub(super) fn new(
         name: &str,
@@ -54,9 +56,9 @@ impl Core {
         let reference = self.reference.get(*sa)?;
         for (packet, verdict) in packets.iter_mut().zip(verdicts) {
             match verdict {
-                Some(Verdict::Done) => packet.status = CryptoStatus::Done,
-                Some(Verdict::WrongIcv) => packet.status = CryptoStatus::IcvMismatch,
-                Some(Verdict::Pending) => packet.status = CryptoStatus::Pending,
+                Some(CardVerdict::Done) => packet.status = CryptoStatus::Done,
+                Some(CardVerdict::WrongIcv) => packet.status = CryptoStatus::IcvMismatch,
+                Some(CardVerdict::Pending) => packet.status = CryptoStatus::Pending,
                 None => {
                     self.left_to_software.fetch_add(1, Ordering::Relaxed);
                     reference.run(*direction, std::slice::from_mut(packet));
@@ -74,14 +76,14 @@ fn on_card(
     sa: &Sa,
     direction: Direction,
     prepared: &mut [CryptoPacket],
-) -> Result<Vec<Option<Verdict>>, CardError> {
+) -> Result<Vec<Option<CardVerdict>>, CardError> {
     let direction = match direction {
         Direction::Seal => CardDirection::Seal,
         Direction::Open => CardDirection::Open,
     };
     let mut verdicts = vec![None; prepared.len()];
     let mut places = Vec::with_capacity(prepared.len());
-    let mut packets: Vec<Packet<'_>> = Vec::with_capacity(prepared.len());
+    let mut packets: Vec<DriverPacket<'_>> = Vec::with_capacity(prepared.len());
     for (at, prepared) in prepared.iter_mut().enumerate() {
         if let Some(packet) = esp::packet(number, sa, prepared) {
             places.push(at);
@@ -95,7 +97,7 @@ fn on_card(
     Ok(verdicts)
 }
 
-impl Processor for Core {
+impl Processor for CardCore {
     fn transforms(&self) -> Vec<Transform> {
         let is_done = |transform: &Transform| {
             esp::algorithm(*transform).and_then(|algorithm| self.driver.function(algorithm)).is_some()

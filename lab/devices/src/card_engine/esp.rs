@@ -1,7 +1,7 @@
 //! From a job to the parts of an ESP packet that the card requires.
 
 use convoy_card::command::FRAME_BYTES;
-use convoy_card::{Algorithm, Cipher as CardCipher, Hash, Packet, Sa, Verdict};
+use convoy_card::{Algorithm, CardVerdict, Cipher as CardCipher, DriverPacket, Hash, Sa};
 use convoy_ipsec::{Aead, Cipher, CryptoJob, CryptoPacket, Integrity, KeyMaterial, Transform};
 
 /// Bytes of an ESP header.
@@ -47,7 +47,7 @@ pub(super) fn sa(keys: &KeyMaterial) -> Option<Sa> {
 }
 
 /// The positions of the parts in the frame, and what the card cannot read there.
-struct Parts {
+struct PacketParts {
     esp: [u8; ESP_BYTES],
     seq_high: Option<[u8; 4]>,
     /// In the nonce.
@@ -57,7 +57,7 @@ struct Parts {
 
 /// The packet in the card's parts; `None` for a job that is not ESP in the card's format: AH, an
 /// empty packet, or more than its frames hold.
-pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -> Option<Packet<'a>> {
+pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -> Option<DriverPacket<'a>> {
     let CryptoPacket { frame, job, .. } = prepared;
     let parts = match sa.algorithm.cipher {
         CardCipher::AesGcm => combined(sa, job)?,
@@ -71,14 +71,14 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut CryptoPacket) -
     }
     let frame: &mut [u8] = frame;
     let (before, icv) = frame.split_at_mut_checked(icv_start)?;
-    Some(Packet {
+    Some(DriverPacket {
         sa: number,
         esp: parts.esp,
         seq_high: parts.seq_high,
         iv: job.nonce().get(parts.iv)?,
         payload: before.get_mut(parts.payload)?,
         icv: icv.get_mut(..sa.icv_bytes.into())?,
-        verdict: Verdict::Pending,
+        verdict: CardVerdict::Pending,
     })
 }
 
@@ -92,7 +92,7 @@ pub(super) fn in_flight(sa: &Sa, prepared: &mut CryptoPacket) -> Option<(u16, Op
         CardCipher::AesGcm => job.cipher_start.checked_sub(before as u16)?,
         _ => job.auth_start,
     };
-    let Packet { esp, seq_high, .. } = packet(0, sa, prepared)?;
+    let DriverPacket { esp, seq_high, .. } = packet(0, sa, prepared)?;
     // The card reads header and IV from the frame, not from the job.
     let is_there = prepared.frame.get(usize::from(esp_start)..)?.starts_with(&esp);
     (is_whole && is_there).then_some((esp_start, seq_high))
@@ -107,7 +107,7 @@ fn authenticated(job: &CryptoJob) -> std::ops::Range<usize> {
 }
 
 /// RFC 4106: the header is the additional data (section 5), salt and IV are the nonce (section 4).
-fn combined(sa: &Sa, job: &CryptoJob) -> Option<Parts> {
+fn combined(sa: &Sa, job: &CryptoJob) -> Option<PacketParts> {
     let nonce = job.nonce();
     if nonce.len() != 12 || nonce[..4] != sa.salt {
         return None;
@@ -117,20 +117,20 @@ fn combined(sa: &Sa, job: &CryptoJob) -> Option<Parts> {
         [a, b, c, d, h0, h1, h2, h3, e, f, g, h] => ([a, b, c, d, e, f, g, h], Some([h0, h1, h2, h3])),
         _ => return None,
     };
-    Some(Parts { esp, seq_high, iv: 4..12, payload: ciphered(job) })
+    Some(PacketParts { esp, seq_high, iv: 4..12, payload: ciphered(job) })
 }
 
 /// ESP-NULL: the header is the first thing that is authenticated, and the ICV follows the last.
-fn hashed(job: &CryptoJob, frame: &[u8]) -> Option<Parts> {
+fn hashed(job: &CryptoJob, frame: &[u8]) -> Option<PacketParts> {
     let covered = authenticated(job);
     let esp = *frame.get(covered.clone())?.first_chunk()?;
     let is_esp = job.cipher_len == 0 && covered.end == usize::from(job.icv_start);
     let payload = covered.start + ESP_BYTES..covered.end;
-    is_esp.then_some(Parts { esp, seq_high: job.esn_high, iv: 0..0, payload })
+    is_esp.then_some(PacketParts { esp, seq_high: job.esn_high, iv: 0..0, payload })
 }
 
 /// Header, IV, ciphertext, and the ICV over them all. The card takes the IV from the packet.
-fn chained(sa: &Sa, job: &CryptoJob, frame: &[u8]) -> Option<Parts> {
+fn chained(sa: &Sa, job: &CryptoJob, frame: &[u8]) -> Option<PacketParts> {
     let (covered, payload, nonce) = (authenticated(job), ciphered(job), job.nonce());
     let iv = if sa.algorithm.cipher == CardCipher::AesCtr {
         // RFC 3686 section 4: nonce, IV, and a block counter that begins with one.
@@ -146,5 +146,5 @@ fn chained(sa: &Sa, job: &CryptoJob, frame: &[u8]) -> Option<Parts> {
         && payload.end == covered.end
         && payload.len() % sa.algorithm.cipher.block_bytes() == 0
         && covered.end == usize::from(job.icv_start);
-    is_esp.then_some(Parts { esp: *esp, seq_high: job.esn_high, iv, payload })
+    is_esp.then_some(PacketParts { esp: *esp, seq_high: job.esn_high, iv, payload })
 }

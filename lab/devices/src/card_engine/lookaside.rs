@@ -12,7 +12,7 @@ use std::task::Waker;
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 use super::CardEngineSettings;
-use super::core::Core;
+use super::core::CardCore;
 use convoy_engine::CryptoThread;
 use convoy_engine::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Refused, Submission,
@@ -24,12 +24,12 @@ use convoy_engine::{
 pub(super) const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
-pub struct Card {
+pub struct LookasideCard {
     engine: CryptoThread,
     left_to_software: Arc<AtomicU64>,
 }
 
-impl Card {
+impl LookasideCard {
     /// A card after reset, without keys, and with the functions of the first model. "-card-model"
     /// is appended to its name unless that contains "card".
     ///
@@ -54,7 +54,7 @@ impl Card {
             slack_ns: SLACK_NS,
             ..like(transforms)
         };
-        let make = move |name: &str| Core::new(name, function, Arc::clone(&counter));
+        let make = move |name: &str| CardCore::new(name, function, Arc::clone(&counter));
         let engine = CryptoThread::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
         Ok(Self { engine, left_to_software })
     }
@@ -66,7 +66,7 @@ impl Card {
     }
 }
 
-impl EngineControl for Card {
+impl EngineControl for LookasideCard {
     fn description(&self) -> &EngineDescription {
         self.engine.description()
     }
@@ -84,7 +84,7 @@ impl EngineControl for Card {
     }
 }
 
-impl EngineQueue for Card {
+impl EngineQueue for LookasideCard {
     fn submit(&mut self, submission: Submission) -> Result<(), Box<Refused>> {
         self.engine.submit(submission)
     }

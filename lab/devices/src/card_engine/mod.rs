@@ -16,7 +16,7 @@ mod settings;
 #[cfg(feature = "card")]
 pub use in_flight::CardInFlight;
 #[cfg(feature = "card")]
-pub use lookaside::Card;
+pub use lookaside::LookasideCard;
 pub use settings::CardEngineSettings;
 
 /// The engine of a port of kind `card`, which is the port's own card, and its cost.

@@ -53,7 +53,7 @@ impl EngineBackend for CardEngineSettings {
 #[cfg(feature = "card")]
 fn find() -> Result<FoundEngine, MissingEngine> {
     use convoy_engine::EngineControl;
-    let card = super::Card::new("card").map_err(|error| MissingEngine {
+    let card = super::LookasideCard::new("card").map_err(|error| MissingEngine {
         reason: error.to_string(),
         remedy: "this is a fault of convoy; please report it".to_owned(),
     })?;
@@ -75,12 +75,12 @@ fn find() -> Result<FoundEngine, MissingEngine> {
 
 #[cfg(feature = "card")]
 fn open(name: &str, function: Option<u8>) -> Result<EngineStart, String> {
-    use super::Card;
+    use super::LookasideCard;
     use convoy_engine::IdleEngine;
     use convoy_engine::{Cost, Made};
     let name = name.to_owned();
     Ok(Box::new(move |_, _| {
-        let make = move || Card::with_function(&name, function);
+        let make = move || LookasideCard::with_function(&name, function);
         let card = make().map_err(|error| error.to_string())?;
         let cost = Cost::Measured(Box::new(move || make().map(IdleEngine::new)));
         Ok(Made { engines: vec![Box::new(card)], cost })

@@ -53,13 +53,13 @@ fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) ->
 }
 
 /// A port; the test has the other end of its line.
-struct Bench {
+struct CardPortBench {
     port: CardPort,
     line: MemoryLine,
     pool: FramePool,
 }
 
-impl Bench {
+impl CardPortBench {
     fn new() -> Self {
         let (line, peer) = memory(64).expect("descriptors");
         let port = CardPort::on(Box::new(line), 1, &config(A)).expect("a card");
@@ -127,7 +127,7 @@ fn packets_that_are_longer_than_the_card_s_frames_are_refused_at_the_start() {
 
 #[test]
 fn a_packet_waits_until_its_next_hop_has_answered() {
-    let mut bench = Bench::new();
+    let mut bench = CardPortBench::new();
     let first = packet(protocol::ESP, A, B, &[1; 60]);
     bench.send(&first);
     let (to, request) = arp_of(&bench.hear());
@@ -143,7 +143,7 @@ fn a_packet_waits_until_its_next_hop_has_answered() {
 
 #[test]
 fn a_packet_without_a_way_is_dropped_and_counted() {
-    let mut bench = Bench::new();
+    let mut bench = CardPortBench::new();
     let far = Ipv4Addr::new(198, 51, 100, 1);
     for bytes in
         [packet(protocol::ESP, A, far, &[0; 8]), packet(protocol::ESP, A, B, &[0; 1_481]), vec![0x60; 60]]
@@ -158,7 +158,7 @@ fn a_packet_without_a_way_is_dropped_and_counted() {
 
 #[test]
 fn it_answers_arp_and_echo_for_its_address_alone() {
-    let mut bench = Bench::new();
+    let mut bench = CardPortBench::new();
     let mac = bench.port.mac();
     let none = MacAddress([0; 6]);
     let ask =
@@ -180,7 +180,7 @@ fn it_answers_arp_and_echo_for_its_address_alone() {
 
 #[test]
 fn a_packet_for_its_address_is_handed_up_without_padding() {
-    let mut bench = Bench::new();
+    let mut bench = CardPortBench::new();
     let mac = bench.port.mac();
     let other = packet(protocol::UDP, B, Ipv4Addr::new(192, 0, 2, 77), &[1; 20]);
     let mut broken = packet(protocol::UDP, B, A, &[2; 20]);

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use convoy_engine::{BusTiming, Completion};
 
 use super::ModelTiming;
-use super::thread::{Message, run, this_core};
+use super::thread::{ThreadMessage, run, this_core};
 
 /// Bytes transferred each way over a bus for this many packets of `bytes` in all.
 pub(super) fn crossing(bus: &BusTiming, packets: usize, bytes: u64) -> u64 {
@@ -34,13 +34,13 @@ pub struct BusStatistics {
 
 /// Where the thread publishes the statistics.
 #[derive(Default)]
-pub(super) struct Board {
+pub(super) struct BusBoard {
     requests: AtomicU64,
     conflicts: AtomicU64,
     busy_ns: AtomicU64,
 }
 
-impl Board {
+impl BusBoard {
     pub(super) fn write(&self, statistics: BusStatistics) {
         self.requests.store(statistics.requests, Ordering::Relaxed);
         self.conflicts.store(statistics.conflicts, Ordering::Relaxed);
@@ -48,17 +48,17 @@ impl Board {
     }
 }
 
-struct Shared {
+struct BusShare {
     /// The channel to the thread, and the number of the next device. `None` only while dropping.
-    joining: Mutex<(Option<Sender<Message>>, usize)>,
-    board: Arc<Board>,
+    joining: Mutex<(Option<Sender<ThreadMessage>>, usize)>,
+    board: Arc<BusBoard>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A handle on one bus and the thread that keeps its time; clones are the same bus. The thread ends
 /// when the last handle and the last [`Model`](super::Model) on it are gone.
 #[derive(Clone)]
-pub struct SharedBus(Arc<Shared>);
+pub struct SharedBus(Arc<BusShare>);
 
 impl SharedBus {
     /// A bus without devices.
@@ -67,13 +67,13 @@ impl SharedBus {
     /// The operating system's, if it cannot create a thread.
     pub fn new(timing: BusTiming) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
-        let board = Arc::new(Board::default());
+        let board = Arc::new(BusBoard::default());
         let on_thread = Arc::clone(&board);
         let beside = this_core();
         let thread = std::thread::Builder::new()
             .name("convoy-model".to_owned())
             .spawn(move || run(timing, &receiver, &on_thread, beside))?;
-        Ok(Self(Arc::new(Shared { joining: Mutex::new((Some(sender), 0)), board, thread: Some(thread) })))
+        Ok(Self(Arc::new(BusShare { joining: Mutex::new((Some(sender), 0)), board, thread: Some(thread) })))
     }
 
     /// The statistics so far.
@@ -87,18 +87,22 @@ impl SharedBus {
     }
 
     /// Adds a device to the bus; returns its number and the channel for its work.
-    pub(super) fn join(&self, timing: ModelTiming, done: Sender<Completion>) -> (usize, Sender<Message>) {
+    pub(super) fn join(
+        &self,
+        timing: ModelTiming,
+        done: Sender<Completion>,
+    ) -> (usize, Sender<ThreadMessage>) {
         let mut joining = self.0.joining.lock().unwrap_or_else(PoisonError::into_inner);
         let device = joining.1;
         joining.1 += 1;
         let sender = joining.0.clone().expect("the sender stands until the last handle is dropped");
         // If the thread has ended, the first submit reports it.
-        let _ = sender.send(Message::Join { timing, done });
+        let _ = sender.send(ThreadMessage::Join { timing, done });
         (device, sender)
     }
 }
 
-impl Drop for Shared {
+impl Drop for BusShare {
     fn drop(&mut self) {
         // All models are gone before the last handle, so this was the last sender, and the thread
         // ends.

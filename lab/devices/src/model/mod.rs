@@ -29,7 +29,7 @@ use convoy_engine::{
     Submission, Takes,
 };
 use convoy_engine::{KeyTable, transforms};
-use thread::{Job, Message};
+use thread::{ModelJob, ThreadMessage};
 
 /// The timing of one modelled accelerator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub struct Model {
     /// Locked once a multi-packet by the bus's thread, and when keys change.
     burst: Option<Arc<Mutex<MultibufferCore>>>,
     device: usize,
-    bus: Bus,
+    bus: ModelBus,
     from_bus: Receiver<Completion>,
     /// On the bus.
     under_way: usize,
@@ -69,9 +69,9 @@ pub struct Model {
 }
 
 /// The bus of a device.
-enum Bus {
+enum ModelBus {
     /// In the machine's time, kept by a thread, which lives as long as the bus does.
-    Thread { messages: Sender<Message>, _alive: SharedBus },
+    Thread { messages: Sender<ThreadMessage>, _alive: SharedBus },
     /// In virtual time.
     Stepped(SteppedBus),
 }
@@ -81,19 +81,19 @@ impl Model {
     pub fn new(name: impl Into<String>, timing: ModelTiming, bus: SharedBus) -> Self {
         Self::on(name.into(), timing, |done| {
             let (device, messages) = bus.join(timing, done);
-            (device, Bus::Thread { messages, _alive: bus })
+            (device, ModelBus::Thread { messages, _alive: bus })
         })
     }
 
     /// An accelerator in virtual time.
     pub fn stepped(name: impl Into<String>, timing: ModelTiming, bus: &SteppedBus) -> Self {
-        Self::on(name.into(), timing, |done| (bus.join(timing, done), Bus::Stepped(bus.clone())))
+        Self::on(name.into(), timing, |done| (bus.join(timing, done), ModelBus::Stepped(bus.clone())))
     }
 
     fn on(
         mut name: String,
         timing: ModelTiming,
-        join: impl FnOnce(Sender<Completion>) -> (usize, Bus),
+        join: impl FnOnce(Sender<Completion>) -> (usize, ModelBus),
     ) -> Self {
         if !name.contains("model") {
             name.push_str("-model");
@@ -119,7 +119,7 @@ impl Model {
     }
 
     fn collect(&mut self) {
-        if let Bus::Stepped(bus) = &self.bus {
+        if let ModelBus::Stepped(bus) = &self.bus {
             bus.catch_up();
         }
         let before = self.done.len();
@@ -161,8 +161,8 @@ impl EngineControl for Model {
 
     fn probe(&mut self) -> Result<(), EngineError> {
         let is_alive = match &self.bus {
-            Bus::Thread { messages, .. } => messages.send(Message::Ping).is_ok(),
-            Bus::Stepped(_) => true,
+            ModelBus::Thread { messages, .. } => messages.send(ThreadMessage::Ping).is_ok(),
+            ModelBus::Stepped(_) => true,
         };
         if is_alive { Ok(()) } else { Err(self.gone()) }
     }
@@ -178,21 +178,21 @@ impl EngineQueue for Model {
             let reason = EngineError::NoRoom(self.description.name.clone());
             return Err(Box::new(Refused { submission, reason }));
         }
-        let job = Job { keys, burst: self.burst.clone(), submission };
+        let job = ModelJob { keys, burst: self.burst.clone(), submission };
         let messages = match &self.bus {
-            Bus::Thread { messages, .. } => messages,
-            Bus::Stepped(bus) => {
+            ModelBus::Thread { messages, .. } => messages,
+            ModelBus::Stepped(bus) => {
                 bus.submit(self.device, job);
                 self.under_way += 1;
                 return Ok(());
             }
         };
-        let message = Message::Work { device: self.device, submitted: Instant::now(), job };
+        let message = ThreadMessage::Work { device: self.device, submitted: Instant::now(), job };
         let Err(unsent) = messages.send(message) else {
             self.under_way += 1;
             return Ok(());
         };
-        let Message::Work { job, .. } = unsent.0 else { unreachable!("what was sent is work") };
+        let ThreadMessage::Work { job, .. } = unsent.0 else { unreachable!("what was sent is work") };
         Err(Box::new(Refused { submission: job.submission, reason: self.gone() }))
     }
 
@@ -210,10 +210,10 @@ impl Drop for Model {
     fn drop(&mut self) {
         match &self.bus {
             // A thread that has ended has nothing to forget.
-            Bus::Thread { messages, .. } => {
-                let _ = messages.send(Message::Leave { device: self.device });
+            ModelBus::Thread { messages, .. } => {
+                let _ = messages.send(ThreadMessage::Leave { device: self.device });
             }
-            Bus::Stepped(bus) => bus.leave(self.device),
+            ModelBus::Stepped(bus) => bus.leave(self.device),
         }
     }
 }

@@ -32,7 +32,7 @@ impl<T> Work<T> {
 
 /// A multi-packet that a device has completed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Finished<T> {
+pub(super) struct FinishedJob<T> {
     pub(super) device: usize,
     pub(super) payload: T,
     /// When the device first requested the bus for it.
@@ -41,7 +41,7 @@ pub(super) struct Finished<T> {
     pub(super) ended_ps: u64,
 }
 
-struct Device<T> {
+struct ModelDevice<T> {
     timing: DeviceTiming,
     queue: VecDeque<Work<T>>,
     /// Waits for the bus, is transferred in, or waits for the compute unit.
@@ -69,9 +69,9 @@ enum Event {
 }
 
 /// The devices of one bus.
-pub(super) struct Platform<T> {
+pub(super) struct ModelPlatform<T> {
     bus: BusTiming,
-    devices: Vec<Device<T>>,
+    devices: Vec<ModelDevice<T>>,
     /// The device and direction that hold the bus.
     holder: Option<(usize, Transfer)>,
     waiting: VecDeque<(usize, Transfer)>,
@@ -84,7 +84,7 @@ pub(super) struct Platform<T> {
     busy_ps: u64,
 }
 
-impl<T> Platform<T> {
+impl<T> ModelPlatform<T> {
     pub(super) fn new(bus: BusTiming) -> Self {
         Self {
             bus,
@@ -101,7 +101,7 @@ impl<T> Platform<T> {
     }
 
     pub(super) fn add(&mut self, timing: DeviceTiming) -> usize {
-        self.devices.push(Device {
+        self.devices.push(ModelDevice {
             timing,
             queue: VecDeque::new(),
             input: None,
@@ -137,7 +137,7 @@ impl<T> Platform<T> {
         device: usize,
         work: Work<T>,
         compute: &mut impl FnMut(&mut T),
-        finished: &mut Vec<Finished<T>>,
+        finished: &mut Vec<FinishedJob<T>>,
     ) {
         self.advance(at_ps, compute, finished);
         self.now_ps = self.now_ps.max(at_ps);
@@ -150,7 +150,7 @@ impl<T> Platform<T> {
         &mut self,
         until_ps: u64,
         compute: &mut impl FnMut(&mut T),
-        finished: &mut Vec<Finished<T>>,
+        finished: &mut Vec<FinishedJob<T>>,
     ) {
         while self.next_ps().is_some_and(|at| at <= until_ps) {
             let Some(Reverse((at, _, event))) = self.events.pop() else { return };
@@ -169,7 +169,7 @@ impl<T> Platform<T> {
     }
 
     /// Ends the current transfer and grants the bus to the next in line.
-    fn transferred(&mut self, finished: &mut Vec<Finished<T>>) -> Option<usize> {
+    fn transferred(&mut self, finished: &mut Vec<FinishedJob<T>>) -> Option<usize> {
         let (place, way) = self.holder.take()?;
         if let Some((next, way)) = self.waiting.pop_front() {
             self.grant(next, way);
@@ -177,7 +177,7 @@ impl<T> Platform<T> {
         let device = &mut self.devices[place];
         match way {
             Transfer::In => device.is_moved_in = device.input.is_some(),
-            Transfer::Out => finished.extend(device.output.take().map(|work| Finished {
+            Transfer::Out => finished.extend(device.output.take().map(|work| FinishedJob {
                 device: place,
                 payload: work.payload,
                 began_ps: work.began_ps,

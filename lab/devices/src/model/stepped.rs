@@ -4,34 +4,38 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ModelTiming;
-use super::platform::{Finished, Platform};
-use super::thread::{Job, compute, finish, queue};
+use super::platform::{FinishedJob, ModelPlatform};
+use super::thread::{ModelJob, compute, finish, queue};
 use convoy_engine::{BusTiming, Completion};
 
 /// A bus and its devices in a time kept by the caller, for simulations: the same on every machine
 /// and in every run. Clones are the same bus.
 #[derive(Clone)]
-pub struct SteppedBus(Arc<Shared>);
+pub struct SteppedBus(Arc<SharedSteps>);
 
-struct Shared {
+struct SharedSteps {
     now_ns: Box<dyn Fn() -> u64 + Send + Sync>,
     state: Mutex<State>,
 }
 
 struct State {
-    platform: Platform<Job>,
+    platform: ModelPlatform<ModelJob>,
     bus: BusTiming,
     /// By device.
     done: Vec<Sender<Completion>>,
-    finished: Vec<Finished<Job>>,
+    finished: Vec<FinishedJob<ModelJob>>,
 }
 
 impl SteppedBus {
     /// A bus without devices, in the time of `now_ns`.
     pub fn new(timing: BusTiming, now_ns: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        let state =
-            State { platform: Platform::new(timing), bus: timing, done: Vec::new(), finished: Vec::new() };
-        Self(Arc::new(Shared { now_ns: Box::new(now_ns), state: Mutex::new(state) }))
+        let state = State {
+            platform: ModelPlatform::new(timing),
+            bus: timing,
+            done: Vec::new(),
+            finished: Vec::new(),
+        };
+        Self(Arc::new(SharedSteps { now_ns: Box::new(now_ns), state: Mutex::new(state) }))
     }
 
     /// The time of its next event, in ns; `None` while its devices have no work.
@@ -49,7 +53,7 @@ impl SteppedBus {
         state.platform.add(timing.into())
     }
 
-    pub(super) fn submit(&self, device: usize, job: Job) {
+    pub(super) fn submit(&self, device: usize, job: ModelJob) {
         let at_ps = (self.0.now_ns)() * 1_000;
         let State { platform, bus, finished, .. } = &mut *self.state();
         queue(platform, bus, at_ps, device, job, finished);

@@ -12,22 +12,22 @@ use nix::unistd::Pid;
 use convoy_engine::{BusTiming, Completion, MultibufferCore, Outcome, SaKeys, Submission};
 
 use super::ModelTiming;
-use super::bus::{Board, crossing};
-use super::platform::{DeviceTiming, Finished, Platform, Work};
+use super::bus::{BusBoard, crossing};
+use super::platform::{DeviceTiming, FinishedJob, ModelPlatform, Work};
 
 /// A multi-packet with the keys of its SA.
-pub(super) struct Job {
+pub(super) struct ModelJob {
     pub(super) keys: Arc<dyn SaKeys>,
     /// Computes in bursts, if it has the SA's keys.
     pub(super) burst: Option<Arc<Mutex<MultibufferCore>>>,
     pub(super) submission: Submission,
 }
 
-pub(super) enum Message {
+pub(super) enum ThreadMessage {
     /// A new device, in the order of their numbers.
     Join { timing: ModelTiming, done: Sender<Completion> },
     /// Work for a device.
-    Work { device: usize, submitted: Instant, job: Job },
+    Work { device: usize, submitted: Instant, job: ModelJob },
     /// A device is removed; its work is dropped.
     Leave { device: usize },
     /// Requests nothing: that it can be sent shows that the thread lives.
@@ -42,11 +42,16 @@ const SPIN: Duration = Duration::from_micros(30);
 const AWAKE: Duration = Duration::from_millis(2);
 
 /// Runs until every sender is gone. `beside` is the core on which its creator runs, if known.
-pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board, beside: Option<usize>) {
+pub(super) fn run(
+    bus: BusTiming,
+    messages: &Receiver<ThreadMessage>,
+    board: &BusBoard,
+    beside: Option<usize>,
+) {
     wake_on_time();
     leave(beside);
     let mut follower = Follower {
-        platform: Platform::new(bus),
+        platform: ModelPlatform::new(bus),
         bus,
         done: Vec::new(),
         finished: Vec::new(),
@@ -93,11 +98,11 @@ fn leave(core: Option<usize>) {
 }
 
 struct Follower {
-    platform: Platform<Job>,
+    platform: ModelPlatform<ModelJob>,
     bus: BusTiming,
     /// By device.
     done: Vec<Sender<Completion>>,
-    finished: Vec<Finished<Job>>,
+    finished: Vec<FinishedJob<ModelJob>>,
     epoch: Instant,
     /// When something last happened; the thread stays awake for a moment, in which more often
     /// arrives.
@@ -105,7 +110,7 @@ struct Follower {
 }
 
 /// The real work, at the moment when the modelled device starts on it.
-pub(super) fn compute(job: &mut Job) {
+pub(super) fn compute(job: &mut ModelJob) {
     if let Some(burst) = &job.burst
         && burst.lock().unwrap_or_else(PoisonError::into_inner).process_one(&mut job.submission)
     {
@@ -126,12 +131,12 @@ impl From<ModelTiming> for DeviceTiming {
 
 /// Queues a multi-packet at a device.
 pub(super) fn queue(
-    platform: &mut Platform<Job>,
+    platform: &mut ModelPlatform<ModelJob>,
     bus: &BusTiming,
     at_ps: u64,
     device: usize,
-    job: Job,
-    finished: &mut Vec<Finished<Job>>,
+    job: ModelJob,
+    finished: &mut Vec<FinishedJob<ModelJob>>,
 ) {
     let jobs = || job.submission.packets.iter().map(|packet| &packet.job);
     let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
@@ -141,7 +146,7 @@ pub(super) fn queue(
 }
 
 /// Delivers a completed multi-packet; `ended_ps` is its end as its caller sees it.
-pub(super) fn finish(finished: Finished<Job>, ended_ps: u64, done: &[Sender<Completion>]) {
+pub(super) fn finish(finished: FinishedJob<ModelJob>, ended_ps: u64, done: &[Sender<Completion>]) {
     let service_ns = Some((ended_ps - finished.began_ps) / 1_000);
     let submission = finished.payload.submission;
     // A device that was removed meanwhile does not want it; its frames are returned as they drop.
@@ -155,7 +160,7 @@ impl Follower {
 
     /// Waits for a message or the next event, whichever is first; `Timeout` means an event, or
     /// nothing yet.
-    fn next_message(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
+    fn next_message(&self, messages: &Receiver<ThreadMessage>) -> Result<ThreadMessage, RecvTimeoutError> {
         match messages.try_recv() {
             Ok(message) => return Ok(message),
             Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
@@ -176,26 +181,26 @@ impl Follower {
         Err(RecvTimeoutError::Timeout)
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: ThreadMessage) {
         match message {
-            Message::Join { timing, done } => {
+            ThreadMessage::Join { timing, done } => {
                 self.platform.add(timing.into());
                 self.done.push(done);
             }
-            Message::Work { device, submitted, job } => {
+            ThreadMessage::Work { device, submitted, job } => {
                 // A thread that slept has woken late, which is not the device's time.
                 let submitted_ps = submitted.saturating_duration_since(self.epoch).as_nanos() as u64 * 1_000;
                 let at_ps = if self.platform.next_ps().is_none() { self.now_ps() } else { submitted_ps };
                 queue(&mut self.platform, &self.bus, at_ps, device, job, &mut self.finished);
             }
-            Message::Leave { device } => self.platform.clear(device),
-            Message::Ping => {}
+            ThreadMessage::Leave { device } => self.platform.clear(device),
+            ThreadMessage::Ping => {}
         }
         self.awake_since = Instant::now();
     }
 
     /// Processes due events, and delivers completions.
-    fn catch_up(&mut self, board: &Board) {
+    fn catch_up(&mut self, board: &BusBoard) {
         let now_ps = self.now_ps();
         if self.finished.is_empty() && self.platform.next_ps().is_none_or(|at| at > now_ps) {
             return;

@@ -1,6 +1,6 @@
 //! Properties of the card that other engines do not share.
 
-use convoy_devices::card_engine::Card;
+use convoy_devices::card_engine::LookasideCard;
 use convoy_engine::{Completion, EngineControl, EngineQueue, Outcome, Submission};
 use convoy_ipsec::{Aead, Cipher, CryptoPacket, CryptoStatus, Direction, Integrity, KeyBits, Transform};
 use convoy_packet::FramePool;
@@ -12,8 +12,8 @@ use crate::lab::complete;
 /// More SAs than the card's cache holds.
 const SAS: u32 = 300;
 
-fn card() -> Card {
-    Card::new("card").expect("a model of the card can be made")
+fn card() -> LookasideCard {
+    LookasideCard::new("card").expect("a model of the card can be made")
 }
 
 fn case_of(transform: Transform, is_esn: bool) -> Case {
@@ -52,14 +52,15 @@ fn a_card_with_a_named_function_claims_what_that_does_and_nothing_else() {
         gcm,
     ];
     for (own, function) in each.iter().zip(1..) {
-        let mut card = Card::with_function("card", Some(function)).expect("a model of the card has it");
+        let mut card =
+            LookasideCard::with_function("card", Some(function)).expect("a model of the card has it");
         for transform in each {
             let case = case_of(transform, false);
             let is_taken = card.install_key(SA, &case.keys()).is_ok();
             assert_eq!(is_taken, transform == *own, "function {function}: {transform:?}");
         }
     }
-    assert!(Card::with_function("card", Some(7)).is_err(), "there is no such function");
+    assert!(LookasideCard::with_function("card", Some(7)).is_err(), "there is no such function");
 }
 
 /// RFC 4302: AH's ICV lies within the authenticated bytes, which the card's format cannot express.
@@ -114,7 +115,7 @@ fn more_sas_than_the_cache_holds_take_turns_in_it() {
 }
 
 fn one_of(
-    card: &mut Card,
+    card: &mut LookasideCard,
     sa: convoy_ipsec::SaIndex,
     direction: Direction,
     packet: CryptoPacket,

@@ -17,12 +17,12 @@ fn models() -> [Box<dyn Engine>; 2] {
 
 #[cfg(feature = "card")]
 fn cards() -> Vec<Box<dyn Engine>> {
-    use convoy_devices::card_engine::Card;
-    let mut cards = vec![Card::new("card").expect("a model of the card can be made")];
+    use convoy_devices::card_engine::LookasideCard;
+    let mut cards = vec![LookasideCard::new("card").expect("a model of the card can be made")];
     // The functions of the other models.
     for proposal in ["aes128-sha1", "3des-sha1", "aes128ctr-sha512", "aes128gcm16-unrolled"] {
         let function = convoy_card::PROPOSALS.iter().find(|(name, _)| *name == proposal).map(|(_, id)| *id);
-        let card = Card::with_function(&format!("card-{proposal}"), function);
+        let card = LookasideCard::with_function(&format!("card-{proposal}"), function);
         cards.push(card.expect("a model of the card has the function"));
     }
     cards.into_iter().map(|card| Box::new(card) as Box<dyn Engine>).collect()

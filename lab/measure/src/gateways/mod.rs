@@ -30,7 +30,7 @@ pub(crate) use sites::site;
 pub use threads::{Role, ThreadCost, Waiting, rate_on_own_cores};
 
 use crate::cores::{self, Pinned};
-use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial};
+use crate::device::{DeviceOutcome, DeviceTrial, DeviceUnderTest, MeasureError};
 use crate::family::{Families, Family};
 use crate::flow::Flow;
 use crate::tester::{End, Tester, Time};
@@ -90,7 +90,7 @@ impl Placement {
 
 /// Configuration of two gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct GatewayPair {
     /// What they do with packets.
     pub service: Service,
     /// Number of tunnels between them, one per host, with one SA per direction each.
@@ -103,7 +103,7 @@ pub struct Pair {
     pub placement: Placement,
 }
 
-impl Pair {
+impl GatewayPair {
     /// Both gateways with default engines and cores.
     pub fn of(service: Service) -> Self {
         let (families, placement) = (Families::default(), Placement::here());
@@ -171,7 +171,7 @@ fn worker(
     Ok(Worker::new(pipeline, vec![inside], vec![outside]))
 }
 
-impl Pair {
+impl GatewayPair {
     fn assemble(
         &self,
         costs: &mut Costs,
@@ -242,7 +242,7 @@ impl Gateways {
     ///
     /// # Errors
     /// [`MeasureError`] if the trial could not be run.
-    pub fn cost(&mut self, trial: &Trial) -> Result<Vec<ThreadCost>, MeasureError> {
+    pub fn cost(&mut self, trial: &DeviceTrial) -> Result<Vec<ThreadCost>, MeasureError> {
         let threads: Vec<(Role, Pid)> = self.threads().collect();
         let so_far = || threads.iter().map(|(_, id)| threads::cpu_ns(*id)).collect::<Option<Vec<u64>>>();
         let before = so_far();
@@ -266,7 +266,7 @@ impl Gateways {
 }
 
 impl DeviceUnderTest for Gateways {
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+    fn trial(&mut self, trial: &DeviceTrial) -> Result<DeviceOutcome, MeasureError> {
         let _pinned = (!self.running.is_empty()).then(|| Pinned::to(self.tester_core));
         let outcome = self.tester.trial(trial)?;
         self.running.iter().try_for_each(Running::check)?;

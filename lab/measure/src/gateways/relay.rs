@@ -69,11 +69,11 @@ impl Relay {
 /// One direction of a joint: packets that found no room stay in front of those behind them, which
 /// the socket then drops, as a network card without descriptors does.
 #[derive(Default)]
-struct Direction {
+struct RelayDirection {
     burst: Vec<Frame>,
 }
 
-impl Direction {
+impl RelayDirection {
     /// Moves a burst; returns whether anything moved.
     fn pass(
         &mut self,
@@ -89,7 +89,7 @@ impl Direction {
 
 /// Moves packets until it is to stop or a port fails.
 fn work(joints: Vec<Joint>, mut pool: FramePool, stop: &AtomicBool, waiting: Waiting) {
-    let mut joints: Vec<(Joint, [Direction; 2])> =
+    let mut joints: Vec<(Joint, [RelayDirection; 2])> =
         joints.into_iter().map(|joint| (joint, Default::default())).collect();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..ROUNDS {
@@ -102,7 +102,7 @@ fn work(joints: Vec<Joint>, mut pool: FramePool, stop: &AtomicBool, waiting: Wai
     }
 }
 
-fn round(joints: &mut [(Joint, [Direction; 2])], pool: &mut FramePool) -> Result<bool, PortError> {
+fn round(joints: &mut [(Joint, [RelayDirection; 2])], pool: &mut FramePool) -> Result<bool, PortError> {
     let mut moved = false;
     for ((wire, ring), [inward, outward]) in joints {
         moved |= inward.pass(wire.as_mut(), ring.as_mut(), pool)?;

@@ -24,7 +24,7 @@ use crate::lengths::Lengths;
 use crate::memory::{MemoryAccount, bandwidth};
 use crate::search::Shape;
 pub use blocks::{Block, BlockName, Blocks};
-pub use profile::{Load, Part, Profile, ProfileSource, Shares, profile};
+pub use profile::{Profile, ProfilePart, ProfileSource, ProfiledLoad, Shares, profile};
 use rig::{Lap, Rig};
 
 /// Bursts for warming up, which are discarded, and bursts that are measured.

@@ -21,7 +21,7 @@ impl Ideal {
 }
 
 impl DeviceUnderTest for Ideal {
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+    fn trial(&mut self, trial: &DeviceTrial) -> Result<DeviceOutcome, MeasureError> {
         let Phase { packets_per_second, seconds } = trial.phases[0];
         self.trials += 1;
         let rate = packets_per_second.min(self.most_sent);
@@ -31,13 +31,13 @@ impl DeviceUnderTest for Ideal {
         let missed = ((rate.min(self.capacity) - self.most_received) * seconds).max(0.0).ceil() as u64;
         let lost = (lost + missed).min(sent);
         let received_per_second = (sent - lost) as f64 / seconds;
-        Ok(Outcome {
+        Ok(DeviceOutcome {
             sent,
             received: sent - lost,
             sent_per_second: rate,
             received_per_second,
             missed_by_tester: missed,
-            ..Outcome::default()
+            ..DeviceOutcome::default()
         })
     }
 }

@@ -2,17 +2,26 @@
 //! and on threads.
 
 use convoy_measure::{
-    DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Role, Scheme, Service,
-    ThreadCost, Trial, Waiting, Ways,
+    DeviceOutcome, DeviceTrial, DeviceUnderTest, Families, Family, GatewayPair, Lengths, Phase, Placement,
+    Role, Scheme, Service, ThreadCost, Waiting, Ways,
 };
 
-fn pair(service: Service) -> Pair {
-    Pair { engine: "[[engine]]\nname = \"software\"\nkind = \"software\"".to_owned(), ..Pair::of(service) }
+fn pair(service: Service) -> GatewayPair {
+    GatewayPair {
+        engine: "[[engine]]\nname = \"software\"\nkind = \"software\"".to_owned(),
+        ..GatewayPair::of(service)
+    }
 }
 
-fn send(device: &mut dyn DeviceUnderTest, rate: f64, packets: u64, lengths: Lengths, ways: Ways) -> Outcome {
+fn send(
+    device: &mut dyn DeviceUnderTest,
+    rate: f64,
+    packets: u64,
+    lengths: Lengths,
+    ways: Ways,
+) -> DeviceOutcome {
     let phases = vec![Phase::of_packets(packets, rate)];
-    device.trial(&Trial { phases, lengths, ways }).expect("gateways that work")
+    device.trial(&DeviceTrial { phases, lengths, ways }).expect("gateways that work")
 }
 
 /// Repeats what a busy machine can spoil, which takes a core away now and then, until it went well.
@@ -55,7 +64,7 @@ fn packets_of_either_family_pass_in_tunnels_of_either() {
         for outer in [Family::V4, Family::V6] {
             let families = Families { inner, outer };
             for service in [Service::Ipsec("aes128gcm16".to_owned()), Service::Forward] {
-                let mut device = Pair { families, ..pair(service) }.simulated().expect("gateways");
+                let mut device = GatewayPair { families, ..pair(service) }.simulated().expect("gateways");
                 for lengths in [Lengths::All(inner.least_length()), Lengths::All(9000)] {
                     let outcome = send(&mut device, 500_000.0, 300, lengths, Ways::Both);
                     assert_eq!((outcome.received, outcome.foreign), (600, 0), "{families:?} {lengths}");
@@ -69,7 +78,7 @@ fn packets_of_either_family_pass_in_tunnels_of_either() {
 fn packets_of_many_tunnels_pass() {
     for (inner, lengths) in [(Family::V4, Lengths::Imix), (Family::V6, Lengths::All(512))] {
         let families = Families { inner, ..Families::default() };
-        let many = Pair { tunnels: 300, families, ..pair(Service::Ipsec("aes128gcm16".to_owned())) };
+        let many = GatewayPair { tunnels: 300, families, ..pair(Service::Ipsec("aes128gcm16".to_owned())) };
         let mut device = many.simulated().expect("gateways");
         let outcome = send(&mut device, 500_000.0, 1_000, lengths, Ways::One);
         assert_eq!(outcome.received, 1_000);
@@ -117,7 +126,7 @@ fn each_thread_of_a_scheme_that_sleeps_takes_some_time_for_a_packet() {
     let both = Scheme { is_io_apart: true, is_crypto_apart: true };
     let service = Service::Ipsec("aes128gcm16".to_owned());
     let mut gateway = both.start(&service, &Placement::here(), Waiting::Sleeps).expect("a gateway");
-    let trial = Trial {
+    let trial = DeviceTrial {
         phases: vec![Phase::of_packets(2_000, 10_000.0)],
         lengths: Lengths::All(512),
         ways: Ways::One,

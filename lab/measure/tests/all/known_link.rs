@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use convoy_dataplane::clock::VirtualTime;
 use convoy_measure::{
-    DeviceUnderTest, End, Flow, Goal, Lengths, Outcome, Phase, Rates, Shape, Tester, Time, Trial, Ways,
-    search,
+    DeviceOutcome, DeviceTrial, DeviceUnderTest, End, Flow, Goal, Lengths, Phase, Rates, Shape, Tester, Time,
+    Ways, search,
 };
 use convoy_port::memory::{self, LinkFaults, ReadNs};
 
@@ -41,9 +41,9 @@ fn near(found: f64, known: f64) -> bool {
     (found - known).abs() <= known * 0.01
 }
 
-fn send(tester: &mut Tester, packets_per_second: f64, seconds: f64, ways: Ways) -> Outcome {
+fn send(tester: &mut Tester, packets_per_second: f64, seconds: f64, ways: Ways) -> DeviceOutcome {
     let phases = vec![Phase { packets_per_second, seconds }];
-    tester.trial(&Trial { phases, lengths: Lengths::All(64), ways }).expect("a link does not fail")
+    tester.trial(&DeviceTrial { phases, lengths: Lengths::All(64), ways }).expect("a link does not fail")
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn packets_of_ipv6_find_what_those_of_ipv4_do() {
     };
     let found = |flow, lengths| {
         let phases = vec![Phase { packets_per_second: 100_000.0, seconds: 0.2 }];
-        let trial = Trial { phases, lengths, ways: Ways::Both };
+        let trial = DeviceTrial { phases, lengths, ways: Ways::Both };
         tester_of(faults, faults, flow).trial(&trial)
     };
     let [v4, v6] =
@@ -187,7 +187,7 @@ fn an_overloaded_link_recovers_once_its_queue_is_empty() {
     let mut tester = tester(faults, LinkFaults::default());
     let phase = |packets_per_second, seconds| Phase { packets_per_second, seconds };
     let phases = vec![phase(110_000.0, 1.0), phase(50_000.0, 0.5)];
-    let trial = Trial { phases, lengths: Lengths::All(64), ways: Ways::One };
+    let trial = DeviceTrial { phases, lengths: Lengths::All(64), ways: Ways::One };
     let outcome = tester.trial(&trial).expect("a link does not fail");
     let [over, after] = outcome.phases[..] else { panic!("two phases") };
     // The excess is a tenth of the rate, and the queue takes 4000 packets of it.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use convoy_card::line::memory;
 use convoy_card::nic::Nic;
-use convoy_card::{Direction, Driver, Packet, Verdict};
+use convoy_card::{CardVerdict, CommandDirection, Driver, DriverPacket};
 use convoy_packet::Frame;
 use packets::{
     AES_CTR_SHA1, AES_GCM, IV_BYTES, Protection, esp, frames, inbound, line_cycles, payloads, seal,
@@ -128,27 +128,27 @@ fn pipelines(protection: Protection, payloads: &[Vec<u8>], video_bytes: usize) -
     let mut texts = payloads.to_vec();
     let mut icvs = vec![[0; 16]; texts.len()];
     let mut rows = Vec::new();
-    for (word, direction) in [("encrypt", Direction::Seal), ("decrypt", Direction::Open)] {
+    for (word, direction) in [("encrypt", CommandDirection::Seal), ("decrypt", CommandDirection::Open)] {
         let ivs: Vec<[u8; IV_BYTES]> = (0..texts.len() as u64).map(u64::to_be_bytes).collect();
-        let mut packets: Vec<Packet<'_>> = texts
+        let mut packets: Vec<DriverPacket<'_>> = texts
             .iter_mut()
             .zip(&mut icvs)
             .zip(&ivs)
             .enumerate()
-            .map(|(at, ((payload, icv), iv))| Packet {
+            .map(|(at, ((payload, icv), iv))| DriverPacket {
                 sa: 1,
                 esp: esp(A_TO_B, at + 1),
                 seq_high: None,
                 iv,
                 payload,
                 icv: &mut icv[..protection.icv_bytes],
-                verdict: Verdict::Pending,
+                verdict: CardVerdict::Pending,
             })
             .collect();
         let before = driver.cycles();
         driver.process(direction, &mut packets).expect("the card works");
         let cycles = driver.cycles().wrapping_sub(before);
-        assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done));
+        assert!(packets.iter().all(|packet| packet.verdict == CardVerdict::Done));
         rows.push(Row { protection, way: "pipeline", direction: word, cycles, line_cycles: 0, video_bytes });
     }
     assert!(texts == payloads, "what was decrypted is another than was encrypted");

@@ -2,7 +2,7 @@
 
 use convoy_card::nic::Seal;
 use convoy_card::{Algorithm, Cipher, Hash, Inbound, LINE_MHZ, Sa, routed_mhz};
-use convoy_hdtv::{Depth, Format, Layout, Source};
+use convoy_hdtv::{Depth, Format, Layout, VideoSource};
 
 /// The longest packet inside the tunnel whose ESP packet has 9000 bytes at most with either
 /// algorithm, in bytes.
@@ -77,7 +77,7 @@ pub(super) fn seal(number: u8) -> Seal {
 pub(super) fn payloads() -> (Vec<Vec<u8>>, usize) {
     let format: Format = "720p60".parse().expect("a format");
     let mut picture = vec![0; format.frame_bytes()];
-    let mut source = Source::generated(format, Depth::Eight).expect("a test picture");
+    let mut source = VideoSource::generated(format, Depth::Eight).expect("a test picture");
     source.next(0, &mut picture).expect("it never ends");
     let layout = Layout::new(&format, INNER_MTU - IPV4_BYTES - UDP_BYTES, 1).expect("the packets are long");
     let packets = layout.packets().iter().map(|plan| {

@@ -15,7 +15,7 @@ const SAMPLES_S: f64 = 1.0;
 
 /// A step, which has a share of the time by what it is expected to take.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Step {
+pub(in super::super) enum InsideStep {
     /// The functional blocks at one length.
     Blocks,
     /// One round of all loads at one length.
@@ -26,7 +26,7 @@ pub(in super::super) enum Step {
     Turnaround,
 }
 
-impl Step {
+impl InsideStep {
     /// Its name in the progress.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -52,15 +52,15 @@ impl Step {
 }
 
 /// All steps of these services.
-pub(super) fn steps(args: &InsideArgs, services: &[(String, Service)]) -> Vec<Step> {
+pub(super) fn steps(args: &InsideArgs, services: &[(String, Service)]) -> Vec<InsideStep> {
     let of_length = || {
-        let rounds = (0..args.rounds).map(|_| Step::Utilisation);
-        std::iter::once(Step::Blocks).chain(rounds)
+        let rounds = (0..args.rounds).map(|_| InsideStep::Utilisation);
+        std::iter::once(InsideStep::Blocks).chain(rounds)
     };
     let of_service = |(_, service): &(String, Service)| {
         let lengths = args.lengths.iter().flat_map(|_| of_length());
-        let turnaround = (*service != Service::Forward).then_some(Step::Turnaround);
-        lengths.chain([Step::Profile]).chain(turnaround).collect::<Vec<Step>>()
+        let turnaround = (*service != Service::Forward).then_some(InsideStep::Turnaround);
+        lengths.chain([InsideStep::Profile]).chain(turnaround).collect::<Vec<InsideStep>>()
     };
     services.iter().flat_map(of_service).collect()
 }

@@ -8,7 +8,7 @@ use super::derived::{Derived, ThreadTime, thread_times};
 
 /// Results of one service in one scheme.
 #[derive(Serialize)]
-pub(super) struct Measured {
+pub(super) struct MeasuredScheme {
     pub(super) scheme: Scheme,
     /// What is moved off the worker's core.
     pub(super) off: &'static str,
@@ -41,7 +41,7 @@ pub(super) struct AtLength {
     derived: Option<Derived>,
 }
 
-impl Measured {
+impl MeasuredScheme {
     /// No results yet.
     pub(super) fn new(scheme: Scheme, lengths: &[Lengths]) -> Self {
         let at = |lengths: &Lengths| AtLength {

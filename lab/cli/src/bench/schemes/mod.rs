@@ -17,16 +17,16 @@ use serde::Serialize;
 use super::args::SchemesArgs;
 use super::budget::Budget;
 use super::failure;
-use super::shape::Basis;
-use crate::progress::Progress;
+use super::shape::ShapeBasis;
+use crate::progress::LabProgress;
 use convoy_cli::Failure;
-use measured::{Measured, Round};
+use measured::{MeasuredScheme, Round};
 use output::{page, print};
 use simulated::{Simulated, shapes, simulated};
 
 /// The report as JSON.
 #[derive(Serialize)]
-struct Output {
+struct SchemesOutput {
     machine: Machine,
     placement: Placement,
     /// Whether everything that is moved off the worker's core has a core of its own.
@@ -40,7 +40,7 @@ struct Output {
     /// Number of searches for each rate.
     rounds: u32,
     /// Results by service: `forwarding`, or a proposal.
-    real: BTreeMap<String, Vec<Measured>>,
+    real: BTreeMap<String, Vec<MeasuredScheme>>,
     /// Throughput of the simulated IXP425 without loss, in Mbit/s, by service, scheme and length.
     simulated: Simulated,
     /// Agreement between both gateways, by service.
@@ -64,13 +64,13 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let search_s = args.trial * trials;
     let mut budget = Budget::new(args.within, f64::from(searches) * search_s);
     budget.announce(&format!("{searches} searches"));
-    let progress = Progress::new(Some(u64::from(searches)), "searches");
+    let progress = LabProgress::new(Some(u64::from(searches)), "searches");
     let mut done = 0;
-    let mut real: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
+    let mut real: BTreeMap<String, Vec<MeasuredScheme>> = BTreeMap::new();
     for _ in 0..args.rounds {
         for (name, service) in &services {
             let all = real.entry(name.clone()).or_insert_with(|| {
-                schemes(service).map(|scheme| Measured::new(scheme, &args.lengths)).collect()
+                schemes(service).map(|scheme| MeasuredScheme::new(scheme, &args.lengths)).collect()
             });
             for measured in all {
                 let mut next = || {
@@ -88,9 +88,9 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     progress.say("the simulated IXP425");
     let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
-    let basis = if waiting == Waiting::Sleeps { Basis::Derived } else { Basis::Measured };
+    let basis = if waiting == Waiting::Sleeps { ShapeBasis::Derived } else { ShapeBasis::Measured };
     let shapes = shapes(&real, &simulated, basis, args.resolution);
-    let output = Output {
+    let output = SchemesOutput {
         machine: Machine::here(),
         has_cores_apart: placement.has_cores_apart(),
         placement,

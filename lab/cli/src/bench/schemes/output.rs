@@ -6,8 +6,8 @@ use convoy_measure::{Lengths, Placement, Role, Scheme, Waiting};
 use super::super::page::Page;
 use super::super::print_machine;
 use super::super::spread::Spread;
-use super::Output;
-use super::measured::Measured;
+use super::SchemesOutput;
+use super::measured::MeasuredScheme;
 use super::simulated::{ByScheme, SIMULATED};
 use convoy_cli::table::{Column, number, table_of, word};
 
@@ -25,7 +25,7 @@ fn spread_words(rounds: u32) -> String {
     format!("; medians of n = {rounds} rounds, with the lowest and the highest in square brackets")
 }
 
-pub(super) fn print(output: &Output, lengths: &[Lengths]) {
+pub(super) fn print(output: &SchemesOutput, lengths: &[Lengths]) {
     print_machine(&output.machine);
     println!(
         "One gateway between two UDP links on loopback. Lengths: {}. In brackets: relative to the scheme `none`{}.",
@@ -71,12 +71,12 @@ fn cell(value: Option<Spread>, base: Option<f64>) -> String {
     format!("{median:.1}{}{}", value.ends(1), factor.unwrap_or_default())
 }
 
-fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
+fn print_service(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
     let (there, base) = available(schemes);
-    let mut columns: Vec<Column<'_, &Measured>> =
-        vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
+    let mut columns: Vec<Column<'_, &MeasuredScheme>> =
+        vec![word("off the worker's core", |measured: &&MeasuredScheme| measured.off.to_owned())];
     columns.extend(lengths.iter().map(|lengths| {
-        number(lengths.to_string(), move |measured: &&Measured| {
+        number(lengths.to_string(), move |measured: &&MeasuredScheme| {
             let base = base.and_then(|base| Some(base.mbps(*lengths)?.median));
             measured.mark(*lengths).to_owned() + &cell(measured.mbps(*lengths), base)
         })
@@ -92,18 +92,18 @@ fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
 }
 
 /// The schemes that are available, and the one that moves nothing.
-fn available(schemes: &[Measured]) -> (Vec<&Measured>, Option<&Measured>) {
-    let there: Vec<&Measured> = schemes.iter().filter(|scheme| scheme.unavailable.is_none()).collect();
+fn available(schemes: &[MeasuredScheme]) -> (Vec<&MeasuredScheme>, Option<&MeasuredScheme>) {
+    let there: Vec<&MeasuredScheme> = schemes.iter().filter(|scheme| scheme.unavailable.is_none()).collect();
     let base = there.first().filter(|first| first.scheme == Scheme::ALL[0]).copied();
     (there, base)
 }
 
-fn print_derived(schemes: &[Measured], lengths: &[Lengths]) {
+fn print_derived(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
     let (there, base) = available(schemes);
-    let mut columns: Vec<Column<'_, &Measured>> =
-        vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
+    let mut columns: Vec<Column<'_, &MeasuredScheme>> =
+        vec![word("off the worker's core", |measured: &&MeasuredScheme| measured.off.to_owned())];
     columns.extend(lengths.iter().map(|lengths| {
-        number(lengths.to_string(), move |measured: &&Measured| {
+        number(lengths.to_string(), move |measured: &&MeasuredScheme| {
             let base = base.and_then(|base| Some(base.derived(*lengths)?.mbps.median));
             let derived = measured.derived(*lengths);
             let busiest = derived.map_or_else(String::new, |derived| format!(" {}", derived.busiest.name()));
@@ -113,20 +113,20 @@ fn print_derived(schemes: &[Measured], lengths: &[Lengths]) {
     println!("{}", table_of(&columns, &there, None));
 }
 
-fn print_threads(schemes: &[Measured], lengths: &[Lengths]) {
+fn print_threads(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
     let (there, _) = available(schemes);
-    let roles = |measured: &Measured| -> Vec<Role> {
+    let roles = |measured: &MeasuredScheme| -> Vec<Role> {
         let first = lengths.iter().map(|lengths| measured.threads(*lengths)).find(|times| !times.is_empty());
         first.unwrap_or_default().iter().map(|time| time.thread).collect()
     };
-    let rows: Vec<(&Measured, Role)> =
+    let rows: Vec<(&MeasuredScheme, Role)> =
         there.iter().flat_map(|measured| roles(measured).into_iter().map(|role| (*measured, role))).collect();
-    let mut columns: Vec<Column<'_, (&Measured, Role)>> = vec![
-        word("off the worker's core", |(measured, _): &(&Measured, Role)| measured.off.to_owned()),
-        word("thread", |(_, role): &(&Measured, Role)| role.name().to_owned()),
+    let mut columns: Vec<Column<'_, (&MeasuredScheme, Role)>> = vec![
+        word("off the worker's core", |(measured, _): &(&MeasuredScheme, Role)| measured.off.to_owned()),
+        word("thread", |(_, role): &(&MeasuredScheme, Role)| role.name().to_owned()),
     ];
     columns.extend(lengths.iter().map(|lengths| {
-        number(lengths.to_string(), move |(measured, role): &(&Measured, Role)| {
+        number(lengths.to_string(), move |(measured, role): &(&MeasuredScheme, Role)| {
             let time = measured.threads(*lengths).iter().find(|time| time.thread == *role);
             time.map_or_else(|| "–".to_owned(), |time| format!("{:.0}{}", time.ns.median, time.ns.ends(0)))
         })
@@ -174,7 +174,7 @@ fn whisker_words(rounds: u32) -> String {
 
 /// Figures 8 to 10 of the paper and, without a number, figures of other ciphers, each followed by
 /// the simulated one.
-pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
+pub(super) fn page<'a>(output: &'a SchemesOutput, lengths: &[Lengths]) -> Page<'a> {
     let mut figures = Vec::new();
     for (service, schemes) in &output.real {
         let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
@@ -203,13 +203,14 @@ pub(super) fn page<'a>(output: &'a Output, lengths: &[Lengths]) -> Page<'a> {
         let title = format!("{service}, this machine");
         figures.push((drawing(title, real.collect(), whiskers.collect()), note));
         if output.waiting == Waiting::Sleeps {
-            let derived = |scheme: &Measured, of: Lengths| scheme.derived(of).map(|derived| derived.mbps);
+            let derived =
+                |scheme: &MeasuredScheme, of: Lengths| scheme.derived(of).map(|derived| derived.mbps);
             let (there, _) = available(schemes);
             let series = there.iter().map(|scheme| {
                 let points = places().filter_map(|(x, of)| Some((x, derived(scheme, *of)?.median)));
                 (format!("off: {}", scheme.off), points.collect())
             });
-            let ends = |scheme: &&Measured| {
+            let ends = |scheme: &&MeasuredScheme| {
                 places().filter_map(|(x, of)| derived(scheme, *of)?.whisker(x)).collect()
             };
             let title = format!("{service}, derived for a core for each thread");

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use convoy_measure::{Lengths, Service};
 use convoy_sim::{NdrSearch, Platform, Setting};
 
-use super::super::shape::{Basis, Compared, sentence};
-use super::measured::Measured;
+use super::super::shape::{Compared, ShapeBasis, sentence};
+use super::measured::MeasuredScheme;
 use convoy_cli::Failure;
 
 /// Variants of the platform `ixp425` for each scheme, with 3DES.
@@ -64,22 +64,22 @@ const DERIVED_TOLERANCE: f64 = 0.1;
 
 /// Compares the gains of the schemes on both gateways, where both have results.
 pub(super) fn shapes(
-    real: &BTreeMap<String, Vec<Measured>>,
+    real: &BTreeMap<String, Vec<MeasuredScheme>>,
     simulated: &Simulated,
-    basis: Basis,
+    basis: ShapeBasis,
     resolution: f64,
 ) -> BTreeMap<&'static str, String> {
     let tolerance = match basis {
         // Each of two rates is known within the resolution.
-        Basis::Measured => 2.0 * resolution,
-        Basis::Derived => DERIVED_TOLERANCE,
+        ShapeBasis::Measured => 2.0 * resolution,
+        ShapeBasis::Derived => DERIVED_TOLERANCE,
     };
     let of = |service: &'static str, by_scheme: &ByScheme| {
         let schemes = real.get(service)?;
         let rate_of = |scheme: &str, length: u16| {
             let lengths = Lengths::All(length);
             let measured = schemes.iter().find(|measured| measured.off == scheme)?;
-            if basis == Basis::Derived {
+            if basis == ShapeBasis::Derived {
                 return Some(measured.derived(lengths)?.mbps.median);
             }
             let rate = measured.mbps(lengths)?.median;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The report as JSON.
 #[derive(Serialize)]
-pub(super) struct Output {
+pub(super) struct ThroughputOutput {
     pub(super) machine: Machine,
     /// Description of the device.
     pub(super) device: String,

@@ -2,7 +2,7 @@
 
 use convoy_measure::{BackToBack, Found, LatencyAt, LengthReport, Lengths, Placement, Recovery, Ways};
 
-use super::output::{LeftOut, Output, WhyLeftOut};
+use super::output::{LeftOut, ThroughputOutput, WhyLeftOut};
 use convoy_cli::table::{number, table_of, word, words};
 
 /// Results at one length, one for each round.
@@ -46,13 +46,13 @@ impl Row<'_> {
     }
 }
 
-pub(super) fn print(output: &Output) {
+pub(super) fn print(output: &ThroughputOutput) {
     println!("Device: {}", output.device);
     println!("Lengths: {}", output.lengths_are);
     if let Some(placement) = &output.placement {
         println!("{}", cores(placement));
     }
-    let Output { trial_s, trials_judge, may_exceed, resolution, .. } = output;
+    let ThroughputOutput { trial_s, trials_judge, may_exceed, resolution, .. } = output;
     println!(
         "A rate is judged by {trials_judge:.0} trials of {trial_s} s, of which {:.0} % may lose more; resolution {} %; n = {}",
         may_exceed * 100.0,
@@ -138,10 +138,10 @@ fn print_rates(rows: &[Row<'_>]) {
 }
 
 /// A length, and the latency at one load.
-type Point<'a> = (Lengths, &'a LatencyAt);
+type TextPoint<'a> = (Lengths, &'a LatencyAt);
 
 fn print_latency(rows: &[Row<'_>]) {
-    let all: Vec<Point<'_>> =
+    let all: Vec<TextPoint<'_>> =
         rows.iter().flat_map(|row| row.last().latency.iter().map(|at| (row.last().lengths, at))).collect();
     if all.is_empty() {
         return;
@@ -149,14 +149,14 @@ fn print_latency(rows: &[Row<'_>]) {
     println!("\nEnd-to-end latency in us, at fractions of the NDR (or of the PDR if there is no NDR):");
     let us = |value: f64| format!("{value:.1}");
     let columns = [
-        word("bytes", |(lengths, _): &Point<'_>| lengths.to_string()),
-        number("load", |(_, at): &Point<'_>| format!("{:.0} %", at.part * 100.0)),
-        number("p50", move |(_, at): &Point<'_>| us(at.latency.p50_us)),
-        number("p90", move |(_, at): &Point<'_>| us(at.latency.p90_us)),
-        number("p99", move |(_, at): &Point<'_>| us(at.latency.p99_us)),
-        number("p99.9", move |(_, at): &Point<'_>| us(at.latency.p999_us)),
-        number("most", move |(_, at): &Point<'_>| us(at.latency.most_us)),
-        number("lost", |(_, at): &Point<'_>| percent(at.loss_ratio)),
+        word("bytes", |(lengths, _): &TextPoint<'_>| lengths.to_string()),
+        number("load", |(_, at): &TextPoint<'_>| format!("{:.0} %", at.part * 100.0)),
+        number("p50", move |(_, at): &TextPoint<'_>| us(at.latency.p50_us)),
+        number("p90", move |(_, at): &TextPoint<'_>| us(at.latency.p90_us)),
+        number("p99", move |(_, at): &TextPoint<'_>| us(at.latency.p99_us)),
+        number("p99.9", move |(_, at): &TextPoint<'_>| us(at.latency.p999_us)),
+        number("most", move |(_, at): &TextPoint<'_>| us(at.latency.most_us)),
+        number("lost", |(_, at): &TextPoint<'_>| percent(at.loss_ratio)),
     ];
     println!("{}", table_of(&columns, &all, None));
 }

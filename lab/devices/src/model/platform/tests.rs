@@ -10,7 +10,7 @@ fn run(
     devices: &[DeviceTiming],
     work: &[(u64, usize, u64)],
 ) -> (Vec<(usize, usize, u64, u64)>, BusStatistics) {
-    let mut platform = Platform::new(BUS);
+    let mut platform = ModelPlatform::new(BUS);
     devices.iter().for_each(|timing| {
         platform.add(*timing);
     });
@@ -65,7 +65,7 @@ fn the_bus_serves_in_order_of_request_and_counts_conflicts() {
 
 #[test]
 fn a_late_arrival_counts_from_the_last_event_and_never_before() {
-    let mut platform = Platform::new(BUS);
+    let mut platform = ModelPlatform::new(BUS);
     platform.add(DEVICE);
     let mut finished = Vec::new();
     platform.submit(1_000, 0, Work::new(6, 84, 'a'), &mut |_| {}, &mut finished);
@@ -77,7 +77,7 @@ fn a_late_arrival_counts_from_the_last_event_and_never_before() {
 
 #[test]
 fn a_cleared_device_finishes_nothing_and_frees_the_bus() {
-    let mut platform = Platform::new(BUS);
+    let mut platform = ModelPlatform::new(BUS);
     let (first, second) = (platform.add(DEVICE), platform.add(DEVICE));
     let mut finished = Vec::new();
     for device in [first, second] {

@@ -15,7 +15,7 @@ use crate::device::{DeviceUnderTest, MeasureError, Ways};
 use crate::gateways::{Gateways, Placement, Scheme, Service, Utilisation, Waiting};
 use crate::lengths::Lengths;
 use crate::search::Shape;
-pub use parts::Part;
+pub use parts::ProfilePart;
 use perf::Recording;
 
 /// How long idle rounds are sampled.
@@ -23,7 +23,7 @@ const IDLE_SAMPLING: Duration = Duration::from_millis(400);
 
 /// A load under which the worker is profiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
+pub struct ProfiledLoad {
     /// Packet lengths.
     pub lengths: Lengths,
     /// Offered load in packets per second.
@@ -69,14 +69,14 @@ pub struct Shares {
     /// Share of rounds that found no packets.
     pub idle: f64,
     /// Share of each part; omitted where the source cannot separate it from the application.
-    pub parts: Vec<(Part, f64)>,
+    pub parts: Vec<(ProfilePart, f64)>,
     /// Number of samples under load and of idle rounds; `None` without `perf`.
     pub samples: Option<(u64, u64)>,
 }
 
 impl Shares {
     /// The share of one part.
-    pub fn of(&self, part: Part) -> Option<f64> {
+    pub fn of(&self, part: ProfilePart) -> Option<f64> {
         self.parts.iter().find(|(named, _)| *named == part).map(|(_, share)| *share)
     }
 }
@@ -119,7 +119,7 @@ fn busy_fractions<const N: usize>(all: [u64; N], idle_alone: [u64; N], idle: f64
 
 /// Result of one load.
 struct LoadTrial {
-    load: Load,
+    load: ProfiledLoad,
     observed: Observation,
     packets_per_second: f64,
     arrived_per_second: f64,
@@ -137,12 +137,12 @@ impl LoadTrial {
         1.0 - self.observed.counted.part()
     }
 
-    fn shares(&self, parts: Vec<(Part, f64)>, samples: Option<(u64, u64)>) -> Shares {
+    fn shares(&self, parts: Vec<(ProfilePart, f64)>, samples: Option<(u64, u64)>) -> Shares {
         let busy = 1.0 - self.idle();
         let sum: f64 = parts.iter().map(|(_, share)| share).sum();
         let parts = parts.into_iter().map(|(part, share)| (part, share * busy)).collect();
         let idle = if sum > 0.0 { self.idle() } else { 1.0 };
-        let Self { load: Load { lengths, .. }, packets_per_second, .. } = *self;
+        let Self { load: ProfiledLoad { lengths, .. }, packets_per_second, .. } = *self;
         Shares { lengths, packets_per_second, idle, parts, samples }
     }
 
@@ -150,7 +150,7 @@ impl LoadTrial {
         let (own, idle_alone) = (self.observed.samples.clone()?, quiet.samples.clone()?);
         let parts = busy_fractions(own, idle_alone, self.idle_while_observed());
         let samples = (own.iter().sum(), idle_alone.iter().sum());
-        Ok(self.shares(Part::ALL.into_iter().zip(parts).collect(), Some(samples)))
+        Ok(self.shares(ProfilePart::ALL.into_iter().zip(parts).collect(), Some(samples)))
     }
 
     fn by_proc(&self, quiet: &Observation) -> Shares {
@@ -159,7 +159,11 @@ impl LoadTrial {
             busy_fractions(times(&self.observed.counted), times(&quiet.counted), self.idle_while_observed());
         let busy_ns = self.observed.counted.busy_ns.max(1) as f64 / self.seconds;
         let ipsec = (self.arrived_per_second * self.load.ipsec_ns / busy_ns).min(outside);
-        let parts = vec![(Part::Kernel, kernel), (Part::Ipsec, ipsec), (Part::Application, outside - ipsec)];
+        let parts = vec![
+            (ProfilePart::Kernel, kernel),
+            (ProfilePart::Ipsec, ipsec),
+            (ProfilePart::Application, outside - ipsec),
+        ];
         self.shares(parts, None)
     }
 }
@@ -172,7 +176,7 @@ impl LoadTrial {
 pub fn profile(
     service: &Service,
     placement: &Placement,
-    loads: &[Load],
+    loads: &[ProfiledLoad],
     seconds: f64,
     until: Option<Instant>,
 ) -> Result<Profile, MeasureError> {
@@ -227,7 +231,7 @@ mod tests {
             user_ns: 400_000_000,
             kernel_ns: 600_000_000,
         };
-        let load = Load { lengths: Lengths::All(64), rate: 1e5, ipsec_ns: 500.0 };
+        let load = ProfiledLoad { lengths: Lengths::All(64), rate: 1e5, ipsec_ns: 500.0 };
         let observed = Observation { samples, counted };
         LoadTrial { load, observed, packets_per_second: 1e5, arrived_per_second: 1e5, seconds: 1.0 }
     }
@@ -253,9 +257,12 @@ mod tests {
         assert_eq!(profile.source, ProfileSource::Perf);
         let shares = &profile.shares[0];
         assert!(near(shares.idle, 0.6), "{shares:?}");
-        for (part, share) in
-            [(Part::Kernel, 0.2), (Part::Ipsec, 0.1), (Part::Port, 0.06), (Part::Application, 0.04)]
-        {
+        for (part, share) in [
+            (ProfilePart::Kernel, 0.2),
+            (ProfilePart::Ipsec, 0.1),
+            (ProfilePart::Port, 0.06),
+            (ProfilePart::Application, 0.04),
+        ] {
             assert!(near(shares.of(part).expect("sampled"), share), "{part:?}: {shares:?}");
         }
         assert_eq!(shares.samples, Some((1000, 300)));
@@ -268,10 +275,10 @@ mod tests {
         assert!(profile.source.sentence().ends_with("because perf is not there."), "{profile:?}");
         // 0.6 s in the kernel, of which idle rounds account for 0.4 s; 0.4 s in user mode, of which
         // they account for 0.2 s.
-        let found =
-            [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("reported"));
+        let found = [ProfilePart::Kernel, ProfilePart::Ipsec, ProfilePart::Application]
+            .map(|part| shares.of(part).expect("reported"));
         assert!(near(found[0], 0.2) && near(found[1], 0.05) && near(found[2], 0.15), "{shares:?}");
-        assert_eq!((shares.of(Part::Port), shares.samples), (None, None));
+        assert_eq!((shares.of(ProfilePart::Port), shares.samples), (None, None));
     }
 
     #[test]
@@ -284,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_real_worker_under_a_load_has_shares_that_add_up_to_one() {
-        let load = Load { lengths: Lengths::All(512), rate: 5e3, ipsec_ns: 1e3 };
+        let load = ProfiledLoad { lengths: Lengths::All(512), rate: 5e3, ipsec_ns: 1e3 };
         let service = Service::Ipsec("aes128-sha1".to_owned());
         let measure = |_| profile(&service, &Placement::here(), &[load], 0.2, None).expect("a gateway");
         // On a busy machine the worker may have no core during a whole load.

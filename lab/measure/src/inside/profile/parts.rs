@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Parts of the system in which a worker spends its busy time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum ProfilePart {
     /// The kernel.
     Kernel,
     /// IPsec: lookups, headers and engines with their ciphers.
@@ -16,7 +16,7 @@ pub enum Part {
     Application,
 }
 
-impl Part {
+impl ProfilePart {
     /// In the order of tables.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::Ipsec, Self::Port, Self::Application];
 
@@ -78,19 +78,19 @@ const CIPHERS: [&str; 20] = [
 ];
 
 /// The part of a function of this workspace, by its path.
-fn of_crate(path: &str) -> Part {
+fn of_crate(path: &str) -> ProfilePart {
     let starts = |all: &[&str]| all.iter().any(|start| path.starts_with(start));
     if starts(&["convoy_ipsec", "convoy_engine"]) {
-        Part::Ipsec
+        ProfilePart::Ipsec
     } else if starts(&["convoy_port", "convoy_measure::sockets"]) {
-        Part::Port
+        ProfilePart::Port
     } else {
-        Part::Application
+        ProfilePart::Application
     }
 }
 
-/// Number of samples of each part, in the order of [`Part::ALL`].
-pub(super) type Samples = [u64; Part::ALL.len()];
+/// Number of samples of each part, in the order of [`ProfilePart::ALL`].
+pub(super) type Samples = [u64; ProfilePart::ALL.len()];
 
 /// Counts the samples in the output of `perf script -F ip,sym,dso`.
 pub(super) fn count(script: &str) -> Samples {
@@ -102,11 +102,11 @@ pub(super) fn count(script: &str) -> Samples {
 }
 
 /// Parses a line of address, function and file in parentheses; `None` if it is not a sample.
-fn part_of_line(line: &str) -> Option<Part> {
+fn part_of_line(line: &str) -> Option<ProfilePart> {
     let (address, rest) = line.trim().split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;
     let (function, file) = rest.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
-    Some(Part::of(address, function.trim(), file))
+    Some(ProfilePart::of(address, function.trim(), file))
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(found.words(), part, "{sample}");
             seen.push(found);
         }
-        assert!(Part::ALL.iter().all(|part| seen.contains(part)), "{seen:?}");
+        assert!(ProfilePart::ALL.iter().all(|part| seen.contains(part)), "{seen:?}");
     }
 
     #[test]

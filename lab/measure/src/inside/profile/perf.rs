@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use nix::unistd::Pid;
 use tempfile::NamedTempFile;
 
-use super::parts::{Part, Samples, count};
+use super::parts::{ProfilePart, Samples, count};
 
 /// Sampling frequency; a prime number, so as not to coincide with periodic activity.
 const HERTZ: &str = "4999";
@@ -85,7 +85,7 @@ impl Recording {
         }
         // The worker makes system calls in every round, so a recording without kernel samples is
         // incomplete.
-        if samples[Part::Kernel as usize] == 0 {
+        if samples[ProfilePart::Kernel as usize] == 0 {
             return Err("perf may not sample the kernel (kernel.perf_event_paranoid)".to_owned());
         }
         Ok(samples)
