@@ -4,7 +4,7 @@ use std::path::Path;
 
 use convoy_config::Kinds;
 use convoy_config::inner_mtu::{self, InnerMtu, inner_mtu, interface_mtu};
-use convoy_config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity};
+use convoy_config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity, counted};
 use convoy_gateway::assemble;
 use convoy_gateway::cluster::ConfigStore;
 use convoy_gateway::guard;
@@ -103,7 +103,7 @@ pub fn run(args: &CheckArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     }
     match checked.warnings.len() {
         denied @ 1.. if args.deny_warnings => {
-            Err(Failure::Failed(format!("{}, and --deny-warnings is given", count(denied, "warning"))))
+            Err(Failure::Failed(format!("{}, and --deny-warnings is given", counted(denied, "warning"))))
         }
         _ => Ok(()),
     }
@@ -153,9 +153,9 @@ fn print(checked: &Checked) {
     }
     println!(
         "{file}: OK: {}, {}, {}",
-        count(*ports, "port"),
-        count(*tunnels, "tunnel"),
-        count(warnings.len(), "warning")
+        counted(*ports, "port"),
+        counted(*tunnels, "tunnel"),
+        counted(warnings.len(), "warning")
     );
     if let Some(engines) = engines {
         println!("{engines}");
@@ -173,10 +173,6 @@ fn print_json(checked: &Checked) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(checked).map_err(|error| Failure::Failed(error.to_string()))?;
     println!("{text}");
     Ok(())
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// What is wrong with the store of a cluster, where this machine and this user can ask it.

@@ -1,6 +1,6 @@
 //! `convoy engines`.
 
-use convoy_config::Kinds;
+use convoy_config::{Kinds, counted};
 use convoy_gateway::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
 
 use crate::Failure;
@@ -80,7 +80,7 @@ fn describe(device: &DeviceOverview, is_wide: bool, say: &mut dyn FnMut(&str, &s
     match &device.why_not {
         Some(_) if !is_wide => say(&label, "not usable, --wide says why"),
         None if !is_wide => {
-            say(&label, &format!("reports support for {} algorithms", device.algorithms.len()))
+            say(&label, &format!("reports support for {}", counted(device.algorithms.len(), "algorithm")))
         }
         why_not => {
             say(&label, &device.summary);

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use convoy_config::Kinds;
+use convoy_config::{Kinds, counted};
 use convoy_gateway::replay::{ReplayDirection, ReplayReport, replay};
 
 use crate::Failure;
@@ -82,6 +82,7 @@ fn print(report: &ReplayReport) {
         println!("  {count} dropped: {reason}");
     }
     for engine in &report.engines {
-        println!("{}: {} packets in {} multi-packets", engine.engine, engine.packets, engine.multi_packets);
+        let packets = counted(engine.packets, "packet");
+        println!("{}: {packets} in {}", engine.engine, counted(engine.multi_packets, "multi-packet"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use convoy_config::{Config, PortConfig};
+use convoy_config::{Config, PortConfig, counted};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
@@ -16,14 +16,14 @@ pub(crate) struct ConfigSummary {
 
 impl ConfigSummary {
     pub(crate) fn of(path: &Path, config: &Config) -> Self {
-        let workers = if config.workers == 1 { "worker" } else { "workers" };
-        let (count, window) = (config.workers, config.scheduler.window);
+        let workers = counted(config.workers, "worker");
+        let window = counted(config.scheduler.window, "packet");
         let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.has_static_keys()).count();
         let charon = config.charon.as_ref().map(|path| format!("; waiting for charon at {}", path.display()));
         let interfaces = config.interfaces.iter().map(|interface| interface.port(Some(0)));
         let ports = config.ports.iter().cloned().chain(interfaces);
         Self {
-            gateway: format!("with {}: {count} {workers}, window of {window} packets", path.display()),
+            gateway: format!("with {}: {workers}, window of {window}", path.display()),
             ports: ports.map(|config| (config.name.clone(), port(&config))).collect(),
             tunnels: format!(
                 "tunnels: {with_keys} with static keys, {} without{}",

@@ -10,6 +10,7 @@
 //! Nothing here needs a running gateway.
 
 mod cluster;
+mod counted;
 mod dpdk;
 mod ends;
 mod engine;
@@ -40,6 +41,7 @@ mod values;
 pub use cluster::{ClusterConfig, ClusterTls, GROUP, ReplayAfterTakeover, TunnelGroup};
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, HostEnvironment, Nowhere, Position, Problem, Severity, reported};
+pub use counted::counted;
 pub use ends::{is_host_name, not_carried, unserved};
 pub use engine::BusConfig;
 pub use environment::ThisMachine;

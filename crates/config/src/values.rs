@@ -219,7 +219,7 @@ fn own_ports_exist(c: &mut Checker<'_>, file: &File, config: &Config) {
         let Some(keys) = entry.kind.as_ref().and_then(|keys| keys.of::<UdpSettings>()) else { continue };
         if let Some(text) = keys.udp_port.as_ref().filter(|text| *text.get_ref() > highest) {
             let what = format!(
-                "it must be at most {highest}: with `charon` or `resources`, each of the {} workers also uses a UDP port above it",
+                "it must be at most {highest}: with `charon` or `resources`, each worker ({}) also uses a UDP port above it",
                 config.workers
             );
             c.add(&text.span(), "port.udp_port", what);

@@ -19,7 +19,7 @@ const BESIDE_POOLS: usize = 512;
 pub enum MemoryError {
     /// Memory of any kind.
     #[error(
-        "memory: cannot allocate {mib} MiB for {workers} workers; raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
+        "memory: cannot allocate {mib} MiB (workers: {workers}); raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
     )]
     TooLittle {
         /// The memory needed, in MiB.
@@ -74,7 +74,7 @@ mod tests {
         assert!(check(1).is_ok());
         let error = try_allocate(2, usize::MAX >> 1).expect_err("nobody has as much");
         assert!(
-            error.to_string().starts_with("memory: cannot allocate 8796093022207 MiB for 2 workers; raise"),
+            error.to_string().starts_with("memory: cannot allocate 8796093022207 MiB (workers: 2); raise"),
             "{error}"
         );
     }

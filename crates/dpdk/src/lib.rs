@@ -76,7 +76,7 @@ pub enum DpdkError {
         name: String,
     },
     /// All queue pairs are in use.
-    #[error("DPDK's device {name} has {count} queue pairs, and all are in use")]
+    #[error("all queue pairs of DPDK's device {name} are in use: {count}")]
     Queues {
         /// Its name.
         name: String,

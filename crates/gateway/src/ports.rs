@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_config::PortEngine;
 use convoy_config::inner_mtu::{inner_mtu, interface_mtu};
-use convoy_config::{Config, PortConfig, TunnelConfig};
+use convoy_config::{Config, PortConfig, TunnelConfig, counted};
 use convoy_ipsec::TunnelId;
 use convoy_kernel::RoutePlan;
 use convoy_port::{IKE_PORT, Opened, Port, PortContext, PortError};
@@ -44,7 +44,8 @@ pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
         }
         engines.extend(device.map(|device| (config.kinds.port_engine)(&port.name, device)));
         if queues.len() != workers {
-            let reason = format!("it has {} queues for {workers} workers", queues.len());
+            let reason =
+                format!("it has {} for {}", counted(queues.len(), "queue"), counted(workers, "worker"));
             return Err(PortError::Invalid { port: port.name.clone(), reason });
         }
         for (sides, queue) in all.iter_mut().zip(queues) {

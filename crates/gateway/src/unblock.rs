@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use convoy_config::GatewayIdentity;
+use convoy_config::{GatewayIdentity, counted};
 use convoy_kernel::Prefix;
 use convoy_kernel::guard::{Guard, GuardError};
 use convoy_kernel::route::{Removed, RouteError, keep_routes};
@@ -111,10 +111,6 @@ impl fmt::Display for Unblocked {
             more => write!(f, " and {}", counted(more, "other network")),
         }
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

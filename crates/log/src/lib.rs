@@ -41,11 +41,8 @@ pub const USAGE: u8 = 2;
 const QUIET: &str = "info,hickory_resolver=error,hickory_net=error,hickory_proto=error";
 
 /// Standard error with lines of JSON: those of the log, and those that are written directly.
-static JSON: LazyLock<Lossy<Stderr>> = LazyLock::new(|| {
-    Lossy::new(io::stderr(), |lost| {
-        LogLine::new(WARN, &format!("{lost} lines of the log could not be written")).to_string()
-    })
-});
+static JSON: LazyLock<Lossy<Stderr>> =
+    LazyLock::new(|| Lossy::new(io::stderr(), |lost| LogLine::new(WARN, &lost_lines(lost)).to_string()));
 
 /// Starts logging to standard error. `RUST_LOG` sets the filter: levels by
 /// target, such as `info,convoy_gateway=debug`.
@@ -56,8 +53,7 @@ pub fn init(format: LogFormat) {
     let is_journal = journal::is_stderr();
     match format {
         LogFormat::Text => {
-            let stderr =
-                Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
+            let stderr = Lossy::new(io::stderr(), |lost| lost_lines(lost) + "\n");
             let log = fmt::layer().with_ansi(has_colors()).fmt_fields(TextFields);
             let writer = Prioritised { writers: Arc::new(stderr), is_journal };
             registry().with(log.with_writer(writer).with_filter(filter)).init();
@@ -70,6 +66,12 @@ pub fn init(format: LogFormat) {
             std::panic::set_hook(Box::new(write_panic));
         }
     }
+}
+
+/// Reports lines that could not be written.
+fn lost_lines(count: u64) -> String {
+    let noun = if count == 1 { "line" } else { "lines" };
+    format!("{count} {noun} of the log could not be written")
 }
 
 /// Writes the reason for the program's end to standard error, regardless of `RUST_LOG`.

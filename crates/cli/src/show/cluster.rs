@@ -1,5 +1,6 @@
 //! `convoy show cluster`: members and groups of tunnels.
 
+use convoy_config::counted;
 use convoy_gateway::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 use super::view::{ShownSnapshot, WIDTH};
@@ -50,8 +51,9 @@ fn head(cluster: &ClusterRow) -> String {
     lines.extend((!cluster.is_alive).then(|| line("gateway", HUNG)));
     lines.extend(cluster.groups.iter().filter(|group| group.locked > 0).map(|group| {
         let what = format!(
-            "{}: {} SAs are sealed by a key that this gateway does not have, so that it does not lead",
-            group.name, group.locked
+            "{}: this gateway does not lead, as it lacks the key of {}",
+            group.name,
+            counted(group.locked, "SA")
         );
         line("group", &what)
     }));

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use convoy_config::counted;
 use convoy_gateway::control::{Answer, Ask};
 use convoy_gateway::events::{Event, EventPage, EventSeverity, What};
 use serde::Serialize;
@@ -61,7 +62,7 @@ fn stream(args: &ShowArgs, lost: u64, events: &[Event]) -> Result<Vec<String>, F
     if lost > 0 && args.json {
         texts.push(json(&Lost { event: "lost", lost }, true)?);
     } else if lost > 0 {
-        texts.push(format!("({lost} events were not kept)"));
+        texts.push(format!("(not kept: {})", counted(lost, "event")));
     }
     for event in events {
         texts.push(if args.json { json(event, true)? } else { line(event, args.wide) });
@@ -110,7 +111,8 @@ fn brief(event: &Event) -> String {
         What::Dropped { tunnel, direction, reason, packets, seconds } => {
             let of =
                 if tunnel.is_empty() { String::new() } else { format!("tunnel {tunnel}, {direction}: ") };
-            format!("{of}{} packets dropped in {seconds} s, {reason}", short(*packets as f64))
+            let noun = if *packets == 1 { "packet" } else { "packets" };
+            format!("{of}{} {noun} dropped in {seconds} s, {reason}", short(*packets as f64))
         }
         _ => shortened(&event.message.replace('\n', " "), BRIEF),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_config::counted;
 use convoy_gateway::snapshot::{PeerState, Snapshot};
 use serde::Serialize;
 
@@ -106,12 +107,11 @@ impl Summary {
 
     /// As text, of at most 80 columns where words allow it.
     pub(crate) fn text(&self, taken_s: f64) -> String {
-        let workers = if self.workers == 1 { "worker" } else { "workers" };
         let mut lines = vec![format!(
-            "convoy {}, running for {}, {} {workers}",
+            "convoy {}, running for {}, {}",
             self.version,
             time(self.uptime_s),
-            self.workers
+            counted(self.workers, "worker")
         )];
         let mut say =
             |label: &str, text: &str| lines.push(folded(&format!("{label:LABELS$}"), text, WIDTH.into()));

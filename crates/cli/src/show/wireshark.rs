@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use convoy_config::counted;
 use convoy_gateway::control::{Answer, Ask};
 
 use crate::Failure;
@@ -22,10 +23,10 @@ pub(super) fn write(args: &ShowArgs, file: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::Failed(format!("cannot write {}: {error}", file.display()));
     secret_file(file).and_then(|mut out| out.write_all(keys.as_bytes())).map_err(failed)?;
     eprintln!(
-        "convoy: warning: {} has the keys of {} SAs: anyone who reads it can decrypt and forge their packets; \
+        "convoy: warning: {} has the keys of {}: anyone who reads it can decrypt and forge their packets; \
          delete it when you are done",
         file.display(),
-        keys.lines().filter(|line| !line.starts_with('#')).count()
+        counted(keys.lines().filter(|line| !line.starts_with('#')).count(), "SA")
     );
     Ok(())
 }

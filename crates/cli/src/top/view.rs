@@ -4,6 +4,7 @@ mod table;
 
 use std::collections::VecDeque;
 
+use convoy_config::counted;
 use convoy_gateway::snapshot::PeerState;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -91,16 +92,16 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         0 => String::new(),
         count => format!(", {count} silent"),
     };
-    let workers = if now.workers == 1 { "worker" } else { "workers" };
     let silent = match now.silent_workers.len() {
         0 => String::new(),
         count => format!(" ({count} silent)"),
     };
     let left = format!(
-        "convoy {}, running for {}, {} {workers}{silent}, {up} of {all} tunnels up{not_heard}",
+        "convoy {}, running for {}, {}{silent}, {up} of {} up{not_heard}",
         now.version,
         time(now.uptime_s),
-        now.workers,
+        counted(now.workers, "worker"),
+        counted(all, "tunnel"),
     );
     let room = usize::from(area.width).saturating_sub(left.chars().count() + 2);
     let file = if room < 12 { String::new() } else { shortened(&now.configuration, room) };
@@ -272,7 +273,7 @@ fn footer(model: &Model, state: &TopState, width: u16) -> Line<'static> {
             let order = if state.is_reversed { " reversed" } else { "" };
             let filter = match state.filter.as_str() {
                 "" => String::new(),
-                text => format!("  filter {text:?}: {} tunnels", model.lines(state).len()),
+                text => format!("  filter {text:?}: {}", counted(model.lines(state).len(), "tunnel")),
             };
             format!("by {}{order}{filter}  s sort  / filter  Enter open  ? help  q quit", state.sort.name())
         }

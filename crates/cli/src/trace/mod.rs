@@ -6,6 +6,7 @@ mod text;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use convoy_config::counted;
 use convoy_gateway::control::{Answer, Ask};
 use convoy_gateway::trace::{TraceReport, TraceRequest, TraceRow};
 
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<(), Failure> {
     let found = found?;
     file.map_or(Ok(()), pcapng::Traces::finish)?;
     if found < args.count && !args.json {
-        println!("{found} of {} packets in {} s", args.count, args.seconds);
+        println!("{found} of {} in {} s", counted(args.count, "packet"), args.seconds);
     }
     Ok(())
 }

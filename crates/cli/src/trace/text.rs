@@ -1,5 +1,6 @@
 //! Traced packets as text.
 
+use convoy_config::counted;
 use convoy_gateway::trace::{EndRow, StageRow, TraceRow};
 
 /// A packet's headline, and a line for each of its steps.
@@ -78,10 +79,6 @@ fn stage(stage: &StageRow, row: &TraceRow) -> String {
         StageRow::Order => "released in order".to_owned(),
         StageRow::End => end(row),
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// How a packet ended.

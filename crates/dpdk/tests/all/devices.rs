@@ -271,7 +271,7 @@ fn queue_pairs_have_one_owner_each_and_come_back() {
     let first: DeviceQueue<Frames> = device.queue().expect("two");
     let second: DeviceQueue<Frames> = device.queue().expect("two");
     let error = device.queue::<Frames>().err().expect("both are in use").to_string();
-    assert_eq!(error, "DPDK's device crypto_null_queues has 2 queue pairs, and all are in use");
+    assert_eq!(error, "all queue pairs of DPDK's device crypto_null_queues are in use: 2");
     drop(first);
     assert!(device.queue::<Frames>().is_ok());
     drop(second);

@@ -56,7 +56,7 @@ fn reported(device: &DeviceInfo) -> FoundDevice {
     FoundDevice {
         name: device.name.clone(),
         summary: format!(
-            "driver {}, {} queue pairs, {}",
+            "driver {}, queue pairs: {}, {}",
             device.driver, device.max_queue_pairs, device.features
         ),
         transforms,

@@ -1,5 +1,6 @@
 //! IKE's errors in words, with what to do.
 
+use convoy_config::counted;
 use convoy_ike::protocol::ReportKind;
 
 /// Exchanges (RFC 7296 section 3.1).
@@ -34,9 +35,9 @@ pub(super) fn words(kind: &ReportKind) -> String {
         ReportKind::Received { exchange, notify } => notify_words(*exchange, *notify, true),
         ReportKind::Sent { exchange, notify } => notify_words(*exchange, *notify, false),
         ReportKind::NoAnswer { again } => format!(
-            "the peer has not answered, and the message was sent {again} more time{}: it does not run IKE at this \
+            "the peer has not answered, and the message was sent {}: it does not run IKE at this \
              address, or something between drops UDP to ports 500 and 4500",
-            if *again == 1 { "" } else { "s" }
+            counted(*again, "more time")
         ),
         ReportKind::GaveUp => {
             "the peer did not answer, and charon gave up: it does not run IKE at this address, or \

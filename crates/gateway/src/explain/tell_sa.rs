@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use convoy_config::Config;
+use convoy_config::{Config, counted};
 use convoy_ipsec::{DropReason, Fit, SaView};
 use convoy_kernel::route::system_route;
 
@@ -46,7 +46,7 @@ fn without_sa(reported: &mut Explanation, config: &Config, serving: &Serving, ab
     }
     let lost = match serving.lost {
         0 => String::new(),
-        lost => format!("; {lost} packets were dropped for this reason"),
+        lost => format!("; dropped for this reason: {}", counted(lost, "packet")),
     };
     if let Some(absence) = absence.lasting {
         reported.dropped(DropReason::OutboundNoSa);

@@ -166,9 +166,7 @@ impl HelperState {
         match self.routes.restore().await {
             Ok(0) => {}
             Ok(changes) => {
-                tracing::warn!(
-                    "an interface, rule or route changed; {changes} routes and rules were restored"
-                )
+                tracing::warn!("an interface, rule or route changed; routes and rules restored: {changes}")
             }
             Err(error) => tracing::warn!("cannot restore the routes into the tunnels: {error}"),
         }

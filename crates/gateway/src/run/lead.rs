@@ -109,7 +109,7 @@ impl Gateway {
         let started = self.start_pairs(group, of_group, false);
         if !unreadable.is_empty() {
             self.events.warn(format!(
-                "cluster: group {group}: {} SAs in the store cannot be read; they are damaged, or another version of convoy wrote them",
+                "cluster: group {group}: the store has SAs that cannot be read ({}): they are damaged, or another version of convoy wrote them",
                 unreadable.len()
             ));
         }

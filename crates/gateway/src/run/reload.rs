@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use convoy_config::{Config, ConfigErrors, Problem, TunnelConfig, unserved};
+use convoy_config::{Config, ConfigErrors, Problem, TunnelConfig, counted, unserved};
 use convoy_kernel::Prefix;
 use serde::{Deserialize, Serialize};
 
@@ -224,7 +224,7 @@ impl Gateway {
         let more = errors.len().saturating_sub(NAMED_TUNNELS);
         errors.truncate(NAMED_TUNNELS);
         if more > 0 {
-            errors.push(format!("and {more} more tunnels"));
+            errors.push(format!("and {}", counted(more, "more tunnel")));
         }
         let errors = errors.join("\n");
         Err(stays(&format!(

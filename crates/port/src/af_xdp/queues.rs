@@ -63,7 +63,7 @@ pub(super) fn other_queues(config: &LinkConfig, have: usize) -> PortError {
             format!("{interface} has {have} receive queues, and a host has one; {run}, or use {instead}")
         }
         _ => format!(
-            "{interface} has {have} receive queues for {queues} workers, and each worker needs one; {run}, \
+            "each of {queues} workers needs a receive queue, and {interface} has {have}; {run}, \
              or set workers = {have}, or use {instead}"
         ),
     };

@@ -76,7 +76,7 @@ const tunnels = new Table("tunnels", [
 const engines = new Table("engines", [
   twoLines("Engine", (row) => row.name, (row) => `worker ${row.worker}${row.is_model ? ", modelled timing" : ""}`),
   stateColumn("State", (row) => (row.down ? "down" : "up"), (row) => row.down),
-  number("Queue", (row) => `${row.queued} ${row.queued === 1 ? "train" : "trains"}`),
+  number("Queue", (row) => counted(row.queued, "train")),
   number("Packets", (row) => or(row.packets_per_s, (value) => rate(value, "pkt/s"))),
   number("Packets per train", (row) => or(row.packets_per_train, (value) => value.toFixed(1))),
   number("Predicted", (row) => or(row.predicted_ns, micros)),
@@ -110,9 +110,8 @@ const groups = new Table("groups", [
 // Drawing an answer.
 
 function drawHead(state) {
-  const workers = `${state.workers} ${state.workers === 1 ? "worker" : "workers"}`;
   say(byId("version"), state.version);
-  const about = [`running for ${span(state.uptime_s)}`, workers, state.configuration];
+  const about = [`running for ${span(state.uptime_s)}`, counted(state.workers, "worker"), state.configuration];
   say(byId("about"), about.filter(Boolean).join(", "));
   const list = byId("warnings");
   list.hidden = state.warnings.length === 0;
@@ -181,7 +180,7 @@ function drawCluster(cluster) {
   }));
   members.draw(cluster.members);
   groups.draw(cluster.groups);
-  show("groups-more", cluster.groups_left_out ? `and ${cluster.groups_left_out} more groups` : "");
+  show("groups-more", cluster.groups_left_out ? `and ${counted(cluster.groups_left_out, "more group")}` : "");
 }
 
 function draw(state) {
@@ -198,7 +197,7 @@ function draw(state) {
   drawTiles(state);
   drawTunnels(state);
   engines.draw(state.engines);
-  show("engines-more", state.engines_left_out ? `and ${state.engines_left_out} more engines` : "");
+  show("engines-more", state.engines_left_out ? `and ${counted(state.engines_left_out, "more engine")}` : "");
   drops.draw(state.drops);
   byId("drops").hidden = state.drops.length === 0;
   byId("no-drops").hidden = state.drops.length > 0;

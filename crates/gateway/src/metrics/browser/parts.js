@@ -31,6 +31,11 @@ function scaled(count) {
 
 const short = (count) => scaled(count).join("");
 
+// A count with its noun: 1 worker, 2 workers.
+function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 function rate(count, unit) {
   const [digits, prefix] = scaled(count);
   return `${digits} ${prefix}${unit}`;
