@@ -101,6 +101,7 @@ product 20 "monitors: pings and ESP echoes, a path that is cut silently, a forge
 product 20 "monitors with two workers" env WORKERS=2 tests/monitor.sh "$convoy"
 product 20 "monitors of tunnels in IP-TFS mode" env MODE=iptfs tests/monitor.sh "$convoy"
 product 20 "a log in JSON: start, reloads, stop, errors of every kind, a killed helper" tests/log-format.sh "$convoy"
+product 15 "completion in bash, zsh and fish: commands, files, the names of a running gateway, one that hangs" tests/completion.sh "$convoy"
 product 20 "convoy top in tmux at two sizes: rates, keys, a gateway that stops and comes back" tests/top.sh "$convoy"
 product 70 "fourteen faults between two gateways, named by explain, trace and check; the keys for Wireshark" tests/explain.sh "$convoy"
 product 40 "convoy init: by questions and by options, static keys and charon, gateways run from its files" tests/init.sh "$convoy" "$plugin"

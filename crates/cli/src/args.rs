@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
+    /// Print what may follow an unfinished command line, for the shells' completion
+    #[command(hide = true)]
+    Complete(CompleteArgs),
 }
 
 impl Command {
@@ -171,6 +174,14 @@ pub struct HelperArgs {
     /// The format of the log, as the gateway's
     #[arg(long, value_enum, default_value_t)]
     pub log_format: LogFormat,
+}
+
+/// Arguments of `convoy complete`.
+#[derive(Args)]
+pub struct CompleteArgs {
+    /// The words behind the program's name; the last one is unfinished
+    #[arg(last = true)]
+    pub words: Vec<String>,
 }
 
 /// What can be shown.

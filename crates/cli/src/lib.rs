@@ -7,6 +7,7 @@ pub mod output;
 pub mod args;
 pub mod check;
 mod cluster;
+pub mod complete;
 mod control;
 mod drain;
 pub mod engines;
@@ -66,6 +67,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
     match command {
         Command::Check(args) => check::run(&args, &PRODUCT),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Complete(args) => complete::run(&args, command_line()),
         Command::Drain(args) => drain::run(&args),
         Command::Engines(args) => engines::run(&args, &PRODUCT),
         Command::Explain(args) => explain::run(&args),

@@ -5,10 +5,14 @@ use std::io;
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::Shell;
 
-/// The shells whose completions are written.
-const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
+/// The scripts by which shells ask `convoy` what to complete, with the files' names; another
+/// program's have its name in place of `convoy`.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("convoy.bash", include_str!("complete/convoy.bash")),
+    ("convoy.fish", include_str!("complete/convoy.fish")),
+    ("_convoy", include_str!("complete/convoy.zsh")),
+];
 
 /// Writes `man/` and `completions/` into a folder: a man page of section 1 for each command, and
 /// one file for each shell.
@@ -20,8 +24,8 @@ pub(crate) fn write(mut program: Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
     let name = program.get_name().to_owned();
-    for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut program, &name, &completions)?;
+    for (file, script) in COMPLETIONS {
+        fs::write(completions.join(file.replace("convoy", &name)), script.replace("convoy", &name))?;
     }
     program.build();
     pages(&program, &name, &man)
@@ -55,7 +59,7 @@ mod tests {
         assert!(read("man/convoy-cluster-put.1").contains(".SH SYNOPSIS"));
         assert!(!folder.join("man/convoy-helper.1").exists(), "nobody calls it");
         for name in ["convoy.bash", "convoy.fish", "_convoy"] {
-            assert!(read(&format!("completions/{name}")).contains("reload"), "{name}");
+            assert!(read(&format!("completions/{name}")).contains(" complete -- "), "{name}");
         }
         fs::remove_dir_all(&folder).expect("removed");
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use convoy_cli::args::{CheckArgs, EnginesArgs, HelperArgs, ReplayArgs, RunArgs, UnblockArgs};
+use convoy_cli::args::{CheckArgs, CompleteArgs, EnginesArgs, HelperArgs, ReplayArgs, RunArgs, UnblockArgs};
 use convoy_demo::DemoArgs;
 use convoy_log::LogFormat;
 
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
+    /// Print what may follow an unfinished command line, for the shells' completion
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Print the command line of a program as a page of the book
     #[command(hide = true)]
     Reference(ReferenceArgs),

@@ -36,6 +36,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => convoy_cli::check::run(&args, &KINDS),
+        Command::Complete(args) => convoy_cli::complete::run(&args, Cli::command()),
         Command::Demo(args) => {
             convoy_demo::run(&args).map_err(|failure| Failure::Failed(failure.to_string()))
         }
