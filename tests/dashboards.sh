@@ -43,13 +43,11 @@ printf '[[tunnel]]\nname = "without-keys"\nremote_ts = ["10.9.0.0/24"]\n' >>"$wo
 begin_gateways
 start ping-a.log $a ping -i 0.1 10.2.0.1
 start ping-b.log $b ping -i 0.1 10.9.0.1
-cat >"$work/prometheus.yml" <<CONF
-global: {scrape_interval: 500ms, evaluation_interval: 1s}
-rule_files: ["$rules"]
-scrape_configs:
-  - job_name: convoy
-    static_configs: [{targets: ["127.0.0.1:9464", "192.0.2.2:9464"]}]
-CONF
+{
+  printf 'global: {scrape_interval: 500ms, evaluation_interval: 1s}\nrule_files: ["%s"]\n' "$rules"
+  sed 's/"127.0.0.1:9464"/&, "192.0.2.2:9464"/' packaging/prometheus/convoy.scrape.yml
+} >"$work/prometheus.yml"
+promtool check config "$work/prometheus.yml" >/dev/null || fail "promtool refuses the scrape"
 start prometheus.log $a prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" --web.listen-address=127.0.0.1:9090
 asks() { ip netns exec $a python3 tests/dashboards.py http://127.0.0.1:9090 "$1" ConvoyCharonDisconnected ConvoyPeerNameUnresolved ConvoyTunnelDown ConvoyTunnelWithoutSa; }
 wait_until "prometheus does not start" in_ns $a curl -sf http://127.0.0.1:9090/-/ready
