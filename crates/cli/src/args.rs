@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Write the configurations of both ends of a tunnel
     ///
-    /// Says what to do next, and asks for what the options leave open.
+    /// Prints the next steps, and prompts for what the options leave open.
     Init(Box<InitArgs>),
     /// Write a configuration from that of strongSwan, libreswan, WireGuard or AWS
     ///
@@ -205,7 +205,7 @@ pub(crate) enum Shown {
     Cluster,
     /// Totals and drops; with --json, everything
     Stats,
-    /// What happened lately: tunnels up, rekeyed and down, engines out and back, reloads, warnings
+    /// Recent events: tunnels up, rekeyed and down, engines out and back, reloads, warnings
     Events,
 }
 
@@ -240,7 +240,7 @@ pub(crate) enum ClusterCommand {
         /// Its number
         version: Option<u64>,
     },
-    /// List all versions: number, time, and the gateway by which it was put
+    /// List all versions: number, time, and the gateway that stored it
     History,
     /// Have all gateways use an earlier version again, as a new one
     Rollback {
@@ -291,10 +291,10 @@ pub(crate) struct ShowArgs {
     /// children
     #[arg(conflicts_with = "tunnel")]
     pub(crate) name: Option<String>,
-    /// Show only this tunnel's part of sa, tunnel, policy or events
+    /// Show only the rows of this tunnel, with sa, tunnel, policy or events
     #[arg(long, value_name = "NAME")]
     pub(crate) tunnel: Option<String>,
-    /// Show only the part of sa, tunnel or policy that has this peer
+    /// Show only the rows of this peer, with sa, tunnel or policy
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Option<IpAddr>,
     /// The gateway's control socket
@@ -321,19 +321,19 @@ pub(crate) struct ExplainArgs {
     pub(crate) source: std::net::IpAddr,
     /// Its destination address
     pub(crate) destination: std::net::IpAddr,
-    /// Its protocol: tcp, udp, icmp, icmpv6, or a number
+    /// Its protocol: tcp, udp, icmp, icmpv6, sctp, or a number
     #[arg(long, value_name = "PROTOCOL", default_value = "udp", value_parser = protocol)]
     pub(crate) proto: u8,
-    /// Its source port; of ICMP its type, by default an echo request's
+    /// Its source port; for ICMP its type, by default an echo request's
     #[arg(long, value_name = "PORT")]
     pub(crate) sport: Option<u16>,
-    /// Its destination port; of ICMP its code
+    /// Its destination port; for ICMP its code
     #[arg(long, value_name = "PORT")]
     pub(crate) dport: Option<u16>,
     /// Its length in bytes, IP header included
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub(crate) length: usize,
-    /// It may not be fragmented; IPv6 packets never may
+    /// It must not be fragmented; routers never fragment IPv6 packets
     #[arg(long)]
     pub(crate) df: bool,
     /// The `[[interface]]` on which it arrives; default: where the kernel routes it

@@ -16,7 +16,7 @@ pub(crate) struct ImportArgs {
     /// swanctl.conf, ipsec.conf, a file of wg-quick, or AWS' text of a site-to-site VPN for a
     /// generic device
     file: PathBuf,
-    /// What the file is [default: what its text shows]
+    /// The format of the file [default: detected from its text]
     #[arg(long, value_parser = PossibleValuesParser::new(ImportFormat::words()))]
     format: Option<String>,
     /// The file to write, or a folder for convoy.toml; charon's file, if one is needed, is written

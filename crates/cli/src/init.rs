@@ -18,8 +18,8 @@ use crate::Failure;
 /// Arguments of `convoy init`.
 #[derive(Args)]
 pub(crate) struct InitArgs {
-    /// Where keys come from: `no` writes static keys into both files, `psk` writes swanctl's files
-    /// as well, with which strongSwan negotiates keys [default: no]
+    /// Where keys come from: `no` writes static keys into both files, `psk` also writes files for
+    /// swanctl, by which strongSwan negotiates keys [default: no]
     #[arg(long, value_name = "no|psk")]
     ike: Option<String>,
     /// The outside address of this gateway [default: the one from which it reaches the other]
@@ -28,7 +28,7 @@ pub(crate) struct InitArgs {
     /// The outside address of the other gateway, or a name that resolves to it
     #[arg(long, value_name = "ADDRESS|NAME")]
     remote: Option<String>,
-    /// The networks behind this gateway, IPv4 and IPv6; the address of a host is one
+    /// The networks behind this gateway, IPv4 and IPv6, or addresses of hosts
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     local_ts: Vec<String>,
     /// The networks behind the other gateway
@@ -45,11 +45,11 @@ pub(crate) struct InitArgs {
     /// of a NAT and with static keys its UDP port; `any` if it is not known, with --ike psk
     #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
     local_public: Option<String>,
-    /// Where this gateway reaches the other one, if not at its own address
+    /// Where this gateway reaches the other one, if not at that gateway's own address
     #[arg(long, value_name = "ADDRESS|NAME[:PORT]")]
     remote_public: Option<String>,
     /// The other gateway moves or is behind a NAT: this one follows the source of its packets, and
-    /// needs no address of it
+    /// does not need its address
     #[arg(long)]
     roaming: bool,
     /// The ESP proposal of both, as `esp_proposal` has it [default: aes128gcm16-esn, and
@@ -69,11 +69,11 @@ pub(crate) struct InitArgs {
     /// those of this site go to their places in /etc, and the other's below the current folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Add a tunnel to the other gateway of this name to /etc/convoy/convoy.toml, behind all that
-    /// is there, and write the files of the other gateway below the current folder
+    /// Append a tunnel to the gateway NAME to /etc/convoy/convoy.toml, and write the files of that
+    /// gateway below the current folder
     #[arg(long, value_name = "NAME", conflicts_with_all = ["remote_name", "out", "udp_port"])]
     add: Option<String>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 }
