@@ -17,7 +17,8 @@ import termios
 import time
 
 PATIENCE = 60
-# What each shell does first, and the keys that insert all completions of the word before the cursor.
+# What each shell does first, and the keys that insert all completions of the word before the
+# cursor.
 SETUP = {
     "bash": "bind 'set enable-bracketed-paste off'; bind 'set bell-style none'",
     "zsh": "autoload -Uz compinit; compinit -u -D; zstyle ':completion:all-matches::::' completer _all_matches _complete; "

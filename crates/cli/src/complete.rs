@@ -16,14 +16,14 @@ use convoy_gateway::snapshot::Snapshot;
 
 use crate::Failure;
 use crate::args::CompleteArgs;
-use line::{Line, Values};
+use line::{CompletionLine, Values};
 
 /// Time limit of the gateway's answer: the operator waits at the keyboard.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What may stand at the end of the line, and its help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Candidate {
+struct Completion {
     value: String,
     help: String,
 }
@@ -36,7 +36,7 @@ struct Candidate {
 pub fn run(args: &CompleteArgs, mut program: Command) -> Result<(), Failure> {
     program.build();
     let candidates = candidates(&program, &args.words, snapshot).ok_or(Failure::Answered)?;
-    for Candidate { value, help } in candidates {
+    for Completion { value, help } in candidates {
         println!("{value}\t{help}");
     }
     Ok(())
@@ -47,9 +47,9 @@ fn candidates(
     program: &Command,
     words: &[String],
     ask: impl FnOnce(&Path) -> Option<Snapshot>,
-) -> Option<Vec<Candidate>> {
+) -> Option<Vec<Completion>> {
     let (unfinished, words) = words.split_last()?;
-    let line = Line::of(program, words);
+    let line = CompletionLine::of(program, words);
     let (prefix, text, values) = line.expected(unfinished);
     let all = match values {
         Values::File => return None,
@@ -61,18 +61,18 @@ fn candidates(
     let matching = all.into_iter().filter(|candidate| candidate.value.starts_with(text));
     Some(
         matching
-            .map(|Candidate { value, help }| Candidate { value: prefix.clone() + &value, help })
+            .map(|Completion { value, help }| Completion { value: prefix.clone() + &value, help })
             .collect(),
     )
 }
 
 /// The control socket that the line names, or the default one.
-fn control_socket(line: &Line<'_>) -> PathBuf {
+fn control_socket(line: &CompletionLine<'_>) -> PathBuf {
     line.value_of("control").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The state of the gateway at a control socket. A thread asks, since the gateway may hang, and then
-/// not even a connection comes about; the thread ends with the process.
+/// The state of the gateway at a control socket. A thread asks, since the gateway may hang, and
+/// then not even a connection comes about; the thread ends with the process.
 fn snapshot(socket: &Path) -> Option<Snapshot> {
     let (answered, answer) = channel();
     let socket = socket.to_owned();

@@ -16,7 +16,7 @@ use convoy_ipsec::{
     SaIndex, Selector, TunnelId, UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
-use convoy_reservation::Start;
+use convoy_reservation::SaStart;
 use rand::Rng;
 
 use crate::change::{NewTunnel, Ranked};
@@ -350,7 +350,7 @@ pub fn pair_of(
     started: &Started,
     ports: &EspPorts,
 ) -> [SaConfig; 2] {
-    let Start { used, limits, iv_start } = started.start;
+    let SaStart { used, limits, iv_start } = started.start;
     let ways = [
         (SaDirection::Inbound, keys.spi_in, &keys.keys_in),
         (SaDirection::Outbound, keys.spi_out, &keys.keys_out),

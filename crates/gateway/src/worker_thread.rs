@@ -35,7 +35,7 @@ use self::shared::Places;
 use self::tunnels::InstalledTunnels;
 use crate::assemble::InstalledTunnel;
 use crate::events::Events;
-use crate::state::{self, Pair, Report, Reporter, StartId};
+use crate::state::{self, Pair, Reporter, StartId, WorkerReport};
 use crate::survey::{Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
@@ -242,12 +242,12 @@ impl WorkerThread {
 
     /// How far its SAs with static keys have come.
     #[cfg(test)]
-    pub(crate) fn numbers(&self) -> Report {
+    pub(crate) fn numbers(&self) -> WorkerReport {
         state::report(self.pairs(), self.tables())
     }
 
     /// How far the SAs of these tunnels have come.
-    pub(crate) fn numbers_of(&self, tunnels: &[String]) -> Report {
+    pub(crate) fn numbers_of(&self, tunnels: &[String]) -> WorkerReport {
         let tunnels = tunnels.iter().filter_map(|name| self.installed.named(name));
         state::report(tunnels.flat_map(|tunnel| &tunnel.pairs), self.tables())
     }

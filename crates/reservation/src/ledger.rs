@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::numbers::{Limits, Reservation, Start, Used};
+use crate::numbers::{Limits, Reservation, SaStart, Used};
 use crate::reserve::{Reserve, ReserveSize};
 
 /// SAs that wait for the store behind those that it writes, from which on inbound reserves grow.
@@ -12,7 +12,7 @@ const MOST_SLACK: u32 = 64;
 
 /// How numbers are reserved.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct ReserveRules {
     /// The reserves of outbound numbers.
     pub outbound: ReserveSize,
     /// The reserves of inbound numbers. Without them, the next start accepts what is above the
@@ -21,7 +21,7 @@ pub struct Rules {
     pub inbound: Option<ReserveSize>,
 }
 
-impl Rules {
+impl ReserveRules {
     /// The first reservation of an SA that no store has yet. It has no number above `last`.
     pub fn first(&self, last: u64, iv_start: u64) -> Reservation {
         Reservation {
@@ -75,7 +75,7 @@ pub struct Write<K> {
 
 /// Figures of a ledger, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct LedgerSummary {
     /// SAs.
     pub sas: usize,
     /// SAs that wait for the store.
@@ -103,8 +103,8 @@ struct Entry {
 
 /// The SAs of a store's user, by any key that tells them apart.
 #[derive(Debug)]
-pub struct Ledger<K> {
-    rules: Rules,
+pub struct SaLedger<K> {
+    rules: ReserveRules,
     sas: BTreeMap<K, Entry>,
     queue: VecDeque<K>,
     /// How much larger inbound reserves are than they should be, as the store does not keep up.
@@ -113,27 +113,27 @@ pub struct Ledger<K> {
     is_settling: bool,
 }
 
-impl<K: Copy + Ord> Ledger<K> {
+impl<K: Copy + Ord> SaLedger<K> {
     /// A ledger without SAs.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: ReserveRules) -> Self {
         Self { rules, sas: BTreeMap::new(), queue: VecDeque::new(), slack: 1, is_settling: true }
     }
 
     /// Its rules.
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &ReserveRules {
         &self.rules
     }
 
     /// Starts an SA again that the store has. It may use nothing until the reservation that this
     /// queues is [written](Self::written).
-    pub fn resume(&mut self, sa: K, resume: &Resume, now_ns: u64) -> Start {
+    pub fn resume(&mut self, sa: K, resume: &Resume, now_ns: u64) -> SaStart {
         let used = self.rules.used(&resume.stored);
         let wanted = self.rules.behind(resume);
         debug_assert!(wanted.send_until >= used.sent && wanted.accept_until >= used.received);
         let entry = Entry { last: resume.last, ..Entry::new(wanted, resume.stored, now_ns) };
         self.sas.insert(sa, entry);
         self.enqueue(sa);
-        Start::behind(used, resume.iv_start)
+        SaStart::behind(used, resume.iv_start)
     }
 
     /// Adds an SA that the store does not have, which may use its first reservation at once.
@@ -278,12 +278,12 @@ impl<K: Copy + Ord> Ledger<K> {
     }
 
     /// Its figures.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> LedgerSummary {
         let all = || self.sas.values().filter(|entry| !entry.is_removed);
         let is_bounded = |entry: &&Entry| entry.written.accept_until != u64::MAX;
         let to_send = |entry: &Entry| entry.written.send_until.saturating_sub(entry.used.sent);
         let to_accept = |entry: &Entry| entry.written.accept_until.saturating_sub(entry.used.received);
-        Summary {
+        LedgerSummary {
             sas: all().count(),
             waiting: self.sas.values().filter(|entry| entry.is_queued || entry.is_in_flight).count(),
             least_to_send: all().map(to_send).min(),

@@ -28,7 +28,7 @@ impl Limits {
 
 /// How an SA, or a pair of them, starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct SaStart {
     /// Numbers that may have been used before.
     pub used: Used,
     /// Numbers that may be used from now on.
@@ -38,10 +38,10 @@ pub struct Start {
     pub iv_start: u64,
 }
 
-impl Start {
+impl SaStart {
     /// With the first number and no limit, for an SA whose numbers nothing keeps. IVs begin at the
-    /// wall clock, which no IV counted up from an earlier reading has reached, as no gateway sends a
-    /// packet each nanosecond.
+    /// wall clock, which no IV counted up from an earlier reading has reached, as no gateway sends
+    /// a packet each nanosecond.
     pub fn unlimited(clock_ns: u64) -> Self {
         Self { used: Used::default(), limits: Limits::NONE, iv_start: clock_ns }
     }
@@ -61,7 +61,7 @@ pub struct Reservation {
     pub accept_until: u64,
     /// The highest inbound sequence number, as far as the store knows.
     pub received: u64,
-    /// The start of the IVs: see [`Start::iv_start`].
+    /// The start of the IVs: see [`SaStart::iv_start`].
     pub iv_start: u64,
 }
 

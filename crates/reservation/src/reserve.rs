@@ -17,8 +17,8 @@ impl ReserveSize {
     /// For outbound numbers in a cluster: a takeover leaves up to this many unused, which costs
     /// nothing but numbers.
     pub const OUTBOUND: Self = Self { first: 1 << 20, least: 1 << 18, most: 1 << 22, time_ns: 4_000_000_000 };
-    /// For inbound numbers in a cluster: after a takeover in strict mode, up to this many packets of
-    /// the peer are dropped, so it is short. A gateway holds packets that come before more is
+    /// For inbound numbers in a cluster: after a takeover in strict mode, up to this many packets
+    /// of the peer are dropped, so it is short. A gateway holds packets that come before more is
     /// reserved, so that a reserve that is too small costs a delay and no packet. 0.2 s are some
     /// tens of round trips to the store. With 4 numbers an SA asks for more at each second packet,
     /// and with 50 packets a second at each fifth.

@@ -1,14 +1,16 @@
 //! A user of a store that starts again and again: it is killed, stopped, or finds that the store
 //! went back. The store is slow, and refuses writes or loses its answers. Whatever happens, no
-//! number is sent or accepted twice and no IV is used twice; a fault put in on purpose, one for each
-//! rule, is found.
+//! number is sent or accepted twice and no IV is used twice; a fault put in on purpose, one for
+//! each rule, is found.
 
 use std::collections::{BTreeMap, HashSet};
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::{IvClock, Ledger, Limits, Reservation, ReserveSize, Resume, Rules, Start, Used, Write};
+use crate::{
+    IvClock, Limits, Reservation, ReserveRules, ReserveSize, Resume, SaLedger, SaStart, Used, Write,
+};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ const SAS: u8 = 3;
 
 /// An SA as its user has it.
 struct User {
-    start: Start,
+    start: SaStart,
     limits: Limits,
     sent: u64,
     /// The numbers accepted since the start, and the highest number that came.
@@ -40,8 +42,8 @@ struct User {
 }
 
 impl User {
-    fn new(start: Start) -> Self {
-        let Start { used, limits, .. } = start;
+    fn new(start: SaStart) -> Self {
+        let SaStart { used, limits, .. } = start;
         Self { start, limits, sent: used.sent, accepted: HashSet::new(), seen: used.received }
     }
 
@@ -53,12 +55,12 @@ impl User {
 struct World {
     dice: Xoshiro256PlusPlus,
     sabotage: Sabotage,
-    rules: Rules,
+    rules: ReserveRules,
     now_ns: u64,
     store: BTreeMap<u8, Reservation>,
     earlier: Vec<BTreeMap<u8, Reservation>>,
     in_flight: Vec<Write<u8>>,
-    ledger: Ledger<u8>,
+    ledger: SaLedger<u8>,
     users: BTreeMap<u8, User>,
     reported: BTreeMap<u8, Used>,
     /// Whether the store has gone back: numbers come twice then, and nonces must not.
@@ -73,7 +75,7 @@ struct World {
 impl World {
     fn new(seed: u64, sabotage: Sabotage) -> Self {
         let dice = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let rules = Rules { outbound: SMALL, inbound: Some(SMALL) };
+        let rules = ReserveRules { outbound: SMALL, inbound: Some(SMALL) };
         let mut world = Self {
             dice,
             sabotage,
@@ -82,7 +84,7 @@ impl World {
             store: BTreeMap::new(),
             earlier: Vec::new(),
             in_flight: Vec::new(),
-            ledger: Ledger::new(rules),
+            ledger: SaLedger::new(rules),
             users: BTreeMap::new(),
             reported: BTreeMap::new(),
             went_back: false,
@@ -96,7 +98,7 @@ impl World {
     }
 
     fn start(&mut self) {
-        self.ledger = Ledger::new(self.rules);
+        self.ledger = SaLedger::new(self.rules);
         self.users.clear();
         for sa in 0..SAS {
             let start = match self.store.get(&sa).copied() {
@@ -106,14 +108,14 @@ impl World {
                     self.ledger.add(sa, first, self.now_ns);
                     // It is in the store before the next start can look for it.
                     self.store.insert(sa, first);
-                    Start { limits: first.limits(), ..Start::unlimited(first.iv_start) }
+                    SaStart { limits: first.limits(), ..SaStart::unlimited(first.iv_start) }
                 }
             };
             self.users.insert(sa, User::new(start));
         }
     }
 
-    fn resume(&mut self, sa: u8, stored: Reservation) -> Start {
+    fn resume(&mut self, sa: u8, stored: Reservation) -> SaStart {
         let iv_start = match self.sabotage {
             Sabotage::KeepsIvs => stored.iv_start,
             _ => IvClock::default().begin(self.now_ns, &stored),
@@ -124,7 +126,7 @@ impl World {
             _ => start.used,
         };
         let received = if self.sabotage == Sabotage::AcceptsAtReceived { stored.received } else { received };
-        Start { used: Used { sent, received }, ..start }
+        SaStart { used: Used { sent, received }, ..start }
     }
 
     fn step(&mut self) -> Result<(), String> {

@@ -3,21 +3,21 @@
 use clap::builder::ValueHint;
 use clap::{Arg, Command};
 
-use super::Candidate;
-use super::names::Names;
+use super::Completion;
+use super::names::RunningNames;
 
 /// What an argument's value may be.
 pub(super) enum Values {
     /// The name of a file.
     File,
     /// One of these.
-    Known(Vec<Candidate>),
+    Known(Vec<Completion>),
     /// A name that the running gateway knows.
-    OfGateway(Names),
+    OfGateway(RunningNames),
 }
 
 /// The finished words of a line.
-pub(super) struct Line<'a> {
+pub(super) struct CompletionLine<'a> {
     /// The innermost command that they name.
     command: &'a Command,
     /// Its positional arguments.
@@ -30,7 +30,7 @@ pub(super) struct Line<'a> {
     is_escaped: bool,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CompletionLine<'a> {
     /// Reads words; `program` is built.
     pub(super) fn of(program: &'a Command, words: &'a [String]) -> Self {
         let mut line = Self {
@@ -141,7 +141,7 @@ impl<'a> Line<'a> {
     }
 
     /// The options that are not given yet.
-    fn free_options(&self) -> Vec<Candidate> {
+    fn free_options(&self) -> Vec<Completion> {
         let is_given = |option: &Arg| self.options.iter().any(|(given, _)| given.get_id() == option.get_id());
         let free = self.command.get_arguments().filter(|option| !option.is_hide_set() && !is_given(option));
         free.filter_map(|option| Some(candidate(&format!("--{}", option.get_long()?), option.get_help())))
@@ -151,7 +151,7 @@ impl<'a> Line<'a> {
     fn values(&self, argument: &Arg) -> Values {
         let possible = argument.get_possible_values();
         let shown = possible.iter().filter(|value| !value.is_hide_set());
-        if let Some(names) = Names::of(self.command, argument, &self.positionals) {
+        if let Some(names) = RunningNames::of(self.command, argument, &self.positionals) {
             Values::OfGateway(names)
         } else if argument.get_value_hint() == ValueHint::AnyPath {
             Values::File
@@ -162,7 +162,7 @@ impl<'a> Line<'a> {
 }
 
 /// A candidate with the first line of its help.
-fn candidate(value: &str, help: Option<&clap::builder::StyledStr>) -> Candidate {
+fn candidate(value: &str, help: Option<&clap::builder::StyledStr>) -> Completion {
     let help = help.map(ToString::to_string).unwrap_or_default();
-    Candidate { value: value.to_owned(), help: help.lines().next().unwrap_or_default().to_owned() }
+    Completion { value: value.to_owned(), help: help.lines().next().unwrap_or_default().to_owned() }
 }

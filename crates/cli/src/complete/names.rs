@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use clap::{Arg, Command};
 use convoy_gateway::snapshot::{PeerRow, Snapshot};
 
-use super::Candidate;
+use super::Completion;
 
 /// A kind of name.
 #[derive(Clone, Copy)]
-pub(super) enum Names {
+pub(super) enum RunningNames {
     /// Tunnels, and charon's connections and their children.
     Tunnels,
     /// Outer addresses of peers.
@@ -18,7 +18,7 @@ pub(super) enum Names {
     Interfaces,
 }
 
-impl Names {
+impl RunningNames {
     /// The kind that an argument of a command takes, if it takes names.
     pub(super) fn of(command: &Command, argument: &Arg, positionals: &[&str]) -> Option<Self> {
         match (command.get_name(), argument.get_id().as_str()) {
@@ -31,7 +31,7 @@ impl Names {
     }
 
     /// All names of the kind, each once, in order.
-    pub(super) fn of_gateway(self, now: &Snapshot) -> Vec<Candidate> {
+    pub(super) fn of_gateway(self, now: &Snapshot) -> Vec<Completion> {
         let names: BTreeMap<String, String> = match self {
             Self::Tunnels => now.peers().iter().flat_map(of_tunnel).collect(),
             Self::Peers => {
@@ -43,7 +43,7 @@ impl Names {
                 interfaces.map(|port| (port.name.clone(), port.kind.clone())).collect()
             }
         };
-        names.into_iter().map(|(value, help)| Candidate { value, help }).collect()
+        names.into_iter().map(|(value, help)| Completion { value, help }).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::calls::{Calls, Purpose};
 use super::config::{GroupConfig, MemberConfig};
-use super::leader::{Batch, Changes, Leader, Phase, TakenOver};
+use super::leader::{Changes, Leader, Phase, TakenOver, WriteBatch};
 use super::view::Table;
 use super::{Now, Output, RETRY_NS};
 use crate::election;
@@ -36,7 +36,7 @@ enum Step {
     /// It puts the leader's key again, so that no write from before can be executed any more.
     Taking { lease: LeaseId, created: Revision },
     /// It writes SAs and marks.
-    Writing(Batch),
+    Writing(WriteBatch),
     /// It removes the leader's key.
     Removing,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use convoy_reservation::{IvClock, Ledger, Reservation, Resume, Rules, Summary, Used, Write};
+use convoy_reservation::{IvClock, LedgerSummary, Reservation, ReserveRules, Resume, SaLedger, Used, Write};
 
 use super::config::{MemberConfig, Replay};
 use super::{Now, Output};
@@ -35,17 +35,17 @@ pub(super) struct Leader {
     /// The last change of the leader's key, by which writes are guarded.
     pub(super) modified: Revision,
     pub(super) phase: Phase,
-    ledger: Ledger<SaFingerprint>,
+    ledger: SaLedger<SaFingerprint>,
     /// Records that the store must get.
     records: BTreeMap<SaFingerprint, Record>,
 }
 
 /// What a transaction writes.
 #[derive(Debug)]
-pub(super) struct Batch(Vec<Item>);
+pub(super) struct WriteBatch(Vec<BatchItem>);
 
 #[derive(Debug)]
-struct Item {
+struct BatchItem {
     write: Write<SaFingerprint>,
     record: Option<Record>,
 }
@@ -66,8 +66,8 @@ pub(super) struct TakenOver {
 }
 
 impl Leader {
-    pub(super) fn new(term: Revision, modified: Revision, rules: Rules, phase: Phase) -> Self {
-        Self { term, modified, phase, ledger: Ledger::new(rules), records: BTreeMap::new() }
+    pub(super) fn new(term: Revision, modified: Revision, rules: ReserveRules, phase: Phase) -> Self {
+        Self { term, modified, phase, ledger: SaLedger::new(rules), records: BTreeMap::new() }
     }
 
     /// Begins with what the store has of a group, of which these keys were read.
@@ -144,30 +144,30 @@ impl Leader {
 
     /// The group for anyone who looks at it.
     pub(super) fn status(&self) -> LedStatus {
-        let Summary { sas, waiting, least_to_send, least_to_accept } = self.ledger.summary();
+        let LedgerSummary { sas, waiting, least_to_send, least_to_accept } = self.ledger.summary();
         LedStatus { term: self.term, sas, waiting, least_to_send, least_to_accept }
     }
 
     /// The next transaction, if there is something to write.
-    pub(super) fn batch(&mut self, group: &str, keys: &Keys) -> Option<(Batch, Changes)> {
+    pub(super) fn batch(&mut self, group: &str, keys: &Keys) -> Option<(WriteBatch, Changes)> {
         let (mut items, mut changes, mut bytes) = (Vec::new(), Changes::default(), 0);
         while changes.count() + 2 <= MOST_OPERATIONS && bytes < ENOUGH_BYTES {
             let Some(write) = self.ledger.next_write() else { break };
             let record = self.records.remove(&write.sa);
             changes.add(group, keys, &write, record.as_deref());
             bytes += record.as_ref().map_or(0, |record| record.len());
-            items.push(Item { write, record });
+            items.push(BatchItem { write, record });
         }
         if items.is_empty() {
             return None;
         }
         self.ledger.adapt();
-        Some((Batch(items), changes))
+        Some((WriteBatch(items), changes))
     }
 
     /// The store has executed a transaction.
-    pub(super) fn written(&mut self, Batch(items): Batch, group: &str, out: &mut Vec<Output>) {
-        for Item { write, .. } in items {
+    pub(super) fn written(&mut self, WriteBatch(items): WriteBatch, group: &str, out: &mut Vec<Output>) {
+        for BatchItem { write, .. } in items {
             let limits = self.ledger.written(&write).filter(|_| self.phase == Phase::Serving);
             out.extend(limits.map(|limits| {
                 Output::Order(Order::Granted { group: group.to_owned(), sa: write.sa, limits })
@@ -176,8 +176,8 @@ impl Leader {
     }
 
     /// A transaction was not executed, or perhaps not: it is to be written again, or what is newer.
-    pub(super) fn restore(&mut self, Batch(items): Batch) {
-        for Item { write, record } in items {
+    pub(super) fn restore(&mut self, WriteBatch(items): WriteBatch) {
+        for BatchItem { write, record } in items {
             if self.ledger.failed(&write)
                 && let Some(record) = record
             {
@@ -204,7 +204,7 @@ impl Changes {
 
 impl MemberConfig {
     /// How a group's numbers are reserved.
-    pub(super) fn rules(&self, replay: Replay) -> Rules {
-        Rules { outbound: self.outbound, inbound: (replay == Replay::Strict).then_some(self.inbound) }
+    pub(super) fn rules(&self, replay: Replay) -> ReserveRules {
+        ReserveRules { outbound: self.outbound, inbound: (replay == Replay::Strict).then_some(self.inbound) }
     }
 }

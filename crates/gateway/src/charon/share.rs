@@ -7,7 +7,7 @@ use convoy_cluster::{Event, SaFingerprint};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_ike::protocol::Message;
 use convoy_ipsec::{SaConfig, SaDirection, SaNumber, SaProtocol};
-use convoy_reservation::{Limits, Reservation, Rules, Start, Used};
+use convoy_reservation::{Limits, Reservation, ReserveRules, SaStart, Used};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::GroupLine;
@@ -18,7 +18,7 @@ const FIRST_START: u64 = 1 << 63;
 
 /// What the gateway is to its cluster, as far as charon's SAs are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SharePhase {
     /// Another one leads, or none.
     StandsBy,
     /// SAs are installed, but the term has not begun.
@@ -39,8 +39,8 @@ pub(super) struct Begun {
 /// begun.
 pub(crate) struct Share {
     line: GroupLine,
-    rules: Rules,
-    phase: Phase,
+    rules: ReserveRules,
+    phase: SharePhase,
     last_start: u64,
     known: HashMap<SaNumber, Begun>,
     reported: Vec<Event>,
@@ -49,11 +49,11 @@ pub(crate) struct Share {
 
 impl Share {
     /// No SAs, at a gateway that stands by.
-    pub(crate) fn new(line: GroupLine, rules: Rules) -> Self {
+    pub(crate) fn new(line: GroupLine, rules: ReserveRules) -> Self {
         Self {
             line,
             rules,
-            phase: Phase::StandsBy,
+            phase: SharePhase::StandsBy,
             last_start: FIRST_START,
             known: HashMap::new(),
             reported: Vec::new(),
@@ -62,13 +62,13 @@ impl Share {
     }
 
     pub(super) fn leads(&self) -> bool {
-        self.phase == Phase::Leads
+        self.phase == SharePhase::Leads
     }
 
     /// The SAs of a term come next.
     pub(super) fn restore(&mut self) {
         self.forget();
-        self.phase = Phase::Restored;
+        self.phase = SharePhase::Restored;
     }
 
     /// What the term begins with.
@@ -78,8 +78,8 @@ impl Share {
 
     /// The term has begun; returns whether it has not ended meanwhile.
     pub(super) fn lead(&mut self) -> bool {
-        if self.phase == Phase::Restored {
-            self.phase = Phase::Leads;
+        if self.phase == SharePhase::Restored {
+            self.phase = SharePhase::Leads;
             self.flush();
         }
         self.leads()
@@ -88,7 +88,7 @@ impl Share {
     /// The term has ended.
     pub(super) fn stand_by(&mut self) {
         self.forget();
-        self.phase = Phase::StandsBy;
+        self.phase = SharePhase::StandsBy;
     }
 
     fn forget(&mut self) {
@@ -118,7 +118,7 @@ impl Share {
                 (Used { sent: 0, received: from }, Limits { accept: end, ..Limits::NONE })
             }
         };
-        let started = Started::kept(Start { used, limits, iv_start: sa.iv_start }, id);
+        let started = Started::kept(SaStart { used, limits, iv_start: sa.iv_start }, id);
         Begun { sa: fingerprint(sa), start: id, first, started }
     }
 
@@ -200,7 +200,7 @@ mod tests {
     fn share(is_strict: bool) -> (Share, std::os::unix::net::UnixStream) {
         let (line, agent) = GroupLine::without_reader();
         let inbound = is_strict.then_some(ReserveSize::INBOUND);
-        (Share::new(line, Rules { outbound: ReserveSize::OUTBOUND, inbound }), agent)
+        (Share::new(line, ReserveRules { outbound: ReserveSize::OUTBOUND, inbound }), agent)
     }
 
     fn sa(spi: u32, direction: SaDirection) -> SaConfig {
@@ -219,13 +219,13 @@ mod tests {
         let mut out = sa(1, SaDirection::Outbound);
         let begun = share.begin(&mut out);
         assert_eq!(out.sequence_reserved, ReserveSize::OUTBOUND.first);
-        let Start { used, limits, .. } = begun.started.start;
+        let SaStart { used, limits, .. } = begun.started.start;
         assert_eq!((used.sent, limits.send), (0, ReserveSize::OUTBOUND.first));
         assert_eq!(limits.accept, u64::MAX, "it receives nothing");
         let mut inward = sa(1, SaDirection::Inbound);
         assert_eq!(share.begin(&mut inward).started.start.limits.accept, ReserveSize::INBOUND.first);
         let mut taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(1, SaDirection::Outbound) };
-        let Start { used, limits, .. } = share.begin(&mut taken).started.start;
+        let SaStart { used, limits, .. } = share.begin(&mut taken).started.start;
         assert_eq!((taken.sequence_reserved, used.sent, limits.send), (9, 9, 9));
         let (mut lax, _agent) = self::share(false);
         let mut inward = sa(1, SaDirection::Inbound);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use convoy_cluster::{Event, SaFingerprint};
 
 use super::led::LedSas;
-use super::line::Line;
+use super::line::AgentLine;
 use crate::state::StartId;
 
 /// The line to the agent, for one group.
@@ -14,7 +14,7 @@ use crate::state::StartId;
 pub(crate) struct GroupLine {
     pub(super) group: String,
     pub(super) led: Arc<LedSas>,
-    pub(super) line: Arc<Line>,
+    pub(super) line: Arc<AgentLine>,
 }
 
 impl GroupLine {
@@ -39,7 +39,7 @@ impl GroupLine {
     /// A line with the agent's end of it.
     pub(crate) fn without_reader() -> (Self, std::os::unix::net::UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        let line = Arc::new(Line::new(ours));
+        let line = Arc::new(AgentLine::new(ours));
         (Self { group: "g".to_owned(), led: Arc::default(), line }, theirs)
     }
 }

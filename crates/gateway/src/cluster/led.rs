@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use convoy_cluster::{Event, Report, SaFingerprint};
 use convoy_reservation::Used;
 
-use crate::state::{Progress, StartId};
+use crate::state::{SaProgress, StartId};
 
 /// A group that a gateway leads from now on: its SAs by their starts, and what is written to the
 /// store about them.
@@ -16,7 +16,7 @@ pub struct Led {
 }
 
 /// The last numbers of what a gateway led.
-pub type Stopped = Vec<Progress>;
+pub type Stopped = Vec<SaProgress>;
 
 /// The SAs of the groups that are led, in their present terms.
 #[derive(Default)]
@@ -85,9 +85,9 @@ impl LedSas {
 
     /// The last numbers of SAs of any group, as the cluster names them. Those of former terms are
     /// left out.
-    pub(super) fn progress(&self, of: &[Progress]) -> Vec<Report> {
+    pub(super) fn progress(&self, of: &[SaProgress]) -> Vec<Report> {
         let groups = self.lock();
-        let report = |progress: &Progress| {
+        let report = |progress: &SaProgress| {
             let (group, sa) = groups.by_start.get(&progress.id)?;
             let event = Event::Progress { sa: *sa, used: progress.used };
             Some(Report { group: group.clone(), term: groups.terms.get(group)?.number, event })
@@ -96,9 +96,9 @@ impl LedSas {
     }
 
     /// The last numbers of a group's SAs, as the cluster names them.
-    pub(super) fn stopped(&self, group: &str, of: &[Progress]) -> Vec<(SaFingerprint, Used)> {
+    pub(super) fn stopped(&self, group: &str, of: &[SaProgress]) -> Vec<(SaFingerprint, Used)> {
         let groups = self.lock();
-        let known = |progress: &Progress| {
+        let known = |progress: &SaProgress| {
             let (_, sa) = groups.by_start.get(&progress.id).filter(|(of, _)| of == group)?;
             Some((*sa, progress.used))
         };

@@ -18,7 +18,7 @@ use super::StoredSas;
 use super::etcd_version;
 use super::led::{Led, LedSas, Stopped};
 use super::program::FRAMING;
-use super::view::View;
+use super::view::ClusterView;
 use crate::events::What;
 use crate::state::{Note, StartId};
 use crate::supervise::{self, Fault};
@@ -27,7 +27,7 @@ use crate::supervise::{self, Fault};
 const ANNOUNCEMENTS: u32 = 5;
 
 /// Where messages to the agent go.
-pub(super) struct Line(Mutex<Sending>);
+pub(super) struct AgentLine(Mutex<Sending>);
 
 struct Sending {
     socket: UnixStream,
@@ -40,7 +40,7 @@ struct Sending {
     is_open: bool,
 }
 
-impl Line {
+impl AgentLine {
     pub(super) fn new(socket: UnixStream) -> Self {
         Self(Mutex::new(Sending { socket, stopped: None, is_drained: false, is_cut: false, is_open: true }))
     }
@@ -106,7 +106,7 @@ impl Line {
 }
 
 /// Passes the workers' reports on until they have ended.
-pub(super) fn report(notes: &Receiver<Note>, led: &LedSas, line: &Line) {
+pub(super) fn report(notes: &Receiver<Note>, led: &LedSas, line: &AgentLine) {
     for note in notes {
         let Note::Report(report) = note else { continue };
         led.progress(report.progress()).into_iter().for_each(|report| line.report(report));
@@ -118,8 +118,8 @@ pub(super) struct Follower {
     pub(super) config: ClusterConfig,
     pub(super) fence: Fence,
     pub(super) led: Arc<LedSas>,
-    pub(super) line: Arc<Line>,
-    pub(super) view: Arc<View>,
+    pub(super) line: Arc<AgentLine>,
+    pub(super) view: Arc<ClusterView>,
     /// Where what the member has seen of the store is noted, if it is.
     pub(super) memory: Option<Sender<Seen>>,
     pub(super) place: Place,
@@ -127,7 +127,7 @@ pub(super) struct Follower {
 
 /// What a follower keeps between messages.
 #[derive(Default)]
-struct Kept {
+struct FollowerState {
     /// The groups that are led, each with the announcements of its addresses that are left.
     groups: BTreeMap<String, u32>,
     /// The interfaces of service addresses that have no carrier.
@@ -156,7 +156,7 @@ impl Follower {
     }
 
     fn work(&self, received: &Receiver<FromAgent>) {
-        let mut kept = Kept::default();
+        let mut kept = FollowerState::default();
         while let Ok(message) = received.recv() {
             let mut granted = HashMap::new();
             // Grants come in great numbers after a takeover, and the workers take them together.
@@ -192,7 +192,7 @@ impl Follower {
         }
     }
 
-    fn obey(&self, message: FromAgent, kept: &mut Kept) {
+    fn obey(&self, message: FromAgent, kept: &mut FollowerState) {
         match message {
             FromAgent::Order(convoy_cluster::Order::Until { deadline_ns }) => {
                 self.open(deadline_ns);

@@ -19,14 +19,14 @@ use crate::supervise::{self, Fault};
 const SLOT: usize = 512;
 
 /// The file.
-pub(super) struct Memory {
+pub(super) struct StoreMemory {
     file: File,
     path: PathBuf,
     /// The slot that is written next.
     slot: usize,
 }
 
-impl Memory {
+impl StoreMemory {
     /// Opens or creates the file, and reads the latest that was noted.
     ///
     /// # Errors
@@ -116,26 +116,26 @@ mod tests {
     fn the_latest_is_read_and_an_interrupted_write_costs_the_one_before() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("convoy/cluster-west-a");
-        let (mut memory, first) = Memory::open(&path).expect("made");
+        let (mut memory, first) = StoreMemory::open(&path).expect("made");
         assert_eq!(first, Seen::default());
         for revision in 1..=3 {
             memory.note(&seen(revision)).expect("written");
-            assert_eq!(Memory::open(&path).expect("read").1, seen(revision));
+            assert_eq!(StoreMemory::open(&path).expect("read").1, seen(revision));
         }
-        let (memory, _) = Memory::open(&path).expect("read");
+        let (memory, _) = StoreMemory::open(&path).expect("read");
         memory.file.write_all_at(b"{\"store\":7,\"revis", (memory.slot * SLOT) as u64).expect("written");
-        assert_eq!(Memory::open(&path).expect("read").1, seen(3));
+        assert_eq!(StoreMemory::open(&path).expect("read").1, seen(3));
     }
 
     #[test]
     fn a_fault_is_the_latest_whatever_the_revision() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("memory");
-        let (mut memory, _) = Memory::open(&path).expect("made");
+        let (mut memory, _) = StoreMemory::open(&path).expect("made");
         let fault = Some(StoreFault::WentBack { from: 9, to: 1 });
         memory.note(&Seen { fault, ..seen(9) }).expect("written");
         memory.note(&seen(9)).expect("written");
-        assert_eq!(Memory::open(&path).expect("read").1.fault, fault);
+        assert_eq!(StoreMemory::open(&path).expect("read").1.fault, fault);
     }
 
     #[test]
@@ -143,9 +143,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("memory");
         std::fs::write(&path, "a shopping list").expect("written");
-        assert!(Memory::open(&path).err().expect("refused").to_string().contains("no record"));
+        assert!(StoreMemory::open(&path).err().expect("refused").to_string().contains("no record"));
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
-        assert!(Memory::open(&fifo).err().expect("refused").to_string().contains("regular"));
+        assert!(StoreMemory::open(&fifo).err().expect("refused").to_string().contains("regular"));
     }
 }

@@ -37,7 +37,7 @@ use convoy_config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
 use convoy_process::companion::NotFound;
-use convoy_reservation::{ReserveSize, Rules};
+use convoy_reservation::{ReserveRules, ReserveSize};
 use zeroize::Zeroizing;
 
 pub use config_store::ConfigStore;
@@ -55,9 +55,9 @@ use crate::state::{Note, Reporter, StartId};
 use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
 use led::LedSas;
-use line::Line;
-use memory::Memory;
-use view::View;
+use line::AgentLine;
+use memory::StoreMemory;
+use view::ClusterView;
 
 /// Time limit of a message to the agent.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ pub enum ClusterError {
 pub struct Agent {
     config: ClusterConfig,
     member: String,
-    memory: Option<Memory>,
+    memory: Option<StoreMemory>,
     socket: UnixStream,
     child: Child,
 }
@@ -120,7 +120,7 @@ impl Agent {
         let mut begin = Box::new(begin(config)?);
         let memory = config
             .memory_of(&begin.member)
-            .map(|file| Memory::open(&file).map_err(|source| ClusterError::Memory { file, source }));
+            .map(|file| StoreMemory::open(&file).map_err(|source| ClusterError::Memory { file, source }));
         let (memory, seen) = memory.transpose()?.unzip();
         begin.seen = seen.unwrap_or_default();
         convoy_cluster::seal::ClusterKey::parse(&begin.secret)
@@ -188,10 +188,10 @@ pub(crate) struct Cluster {
     config: ClusterConfig,
     fence: Fence,
     led: Arc<LedSas>,
-    line: Arc<Line>,
-    view: Arc<View>,
+    line: Arc<AgentLine>,
+    view: Arc<ClusterView>,
     reporter: Reporter,
-    memory: Option<Memory>,
+    memory: Option<StoreMemory>,
     /// What comes from the agent and from the workers, until threads take it.
     received: Option<(UnixStream, Receiver<Note>)>,
     child: Child,
@@ -208,13 +208,13 @@ impl Cluster {
         socket.set_write_timeout(Some(TIMEOUT))?;
         let receiving = socket.try_clone()?;
         let (reporter, reports) = Reporter::for_cluster();
-        let view = Arc::new(View::new(config.clone(), member));
+        let view = Arc::new(ClusterView::new(config.clone(), member));
         Ok(Self {
             config,
             view,
             fence: Fence::closed(),
             led: Arc::default(),
-            line: Arc::new(Line::new(socket)),
+            line: Arc::new(AgentLine::new(socket)),
             reporter,
             memory,
             received: Some((receiving, reports)),
@@ -263,9 +263,9 @@ impl Cluster {
     }
 
     /// How SAs that are new to the store reserve their first numbers.
-    pub(crate) fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> ReserveRules {
         let is_strict = self.config.replay == ReplayAfterTakeover::Strict;
-        Rules { outbound: ReserveSize::OUTBOUND, inbound: is_strict.then_some(ReserveSize::INBOUND) }
+        ReserveRules { outbound: ReserveSize::OUTBOUND, inbound: is_strict.then_some(ReserveSize::INBOUND) }
     }
 
     /// The line for a group's SAs that come and go.

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use convoy_cluster::{Event, Record, SaFingerprint, StoredSa};
 use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
-use convoy_reservation::{Reservation, Rules, Start, Used};
+use convoy_reservation::{Reservation, ReserveRules, SaStart, Used};
 use sha2::{Digest, Sha256};
 
-use crate::state::{Progress, StartId, Started};
+use crate::state::{SaProgress, StartId, Started};
 
 /// The record of a pair: all else that another gateway needs is in the reservation and in the
 /// configuration that both have.
@@ -35,7 +35,7 @@ pub(crate) struct StartedTunnels {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LedTerm {
     /// How numbers are reserved.
-    pub(crate) rules: Rules,
+    pub(crate) rules: ReserveRules,
     /// Whether the group has begun in it before: then the store is asked for the limits of pairs
     /// again.
     pub(crate) has_begun: bool,
@@ -117,20 +117,20 @@ impl Pairs {
         last: u64,
         term: &LedTerm,
         all: &mut StartedTunnels,
-    ) -> Start {
+    ) -> SaStart {
         let record = || Record::from(RECORD.to_vec());
         if let Some(Known { used, iv_start }) = self.known.get(&sa) {
             if term.has_begun {
                 all.reported.push(Event::Put { sa, record: record(), reservation: Reservation::default() });
             }
-            return Start::behind(*used, *iv_start);
+            return SaStart::behind(*used, *iv_start);
         }
         let first = term.rules.first(last, term.clock_ns);
         let known = Known { used: term.rules.used(&first), iv_start: first.iv_start };
         self.known.insert(sa, known);
         all.reported.push(Event::Put { sa, record: record(), reservation: first });
         all.new += 1;
-        Start { limits: first.limits(), ..Start::unlimited(first.iv_start) }
+        SaStart { limits: first.limits(), ..SaStart::unlimited(first.iv_start) }
     }
 
     fn is_in_use(&self, sa: SaFingerprint) -> bool {
@@ -138,8 +138,8 @@ impl Pairs {
     }
 
     /// Pairs have ended, which may have used these numbers at most.
-    pub(crate) fn end(&mut self, spent: &[Progress]) {
-        for Progress { id, used } in spent {
+    pub(crate) fn end(&mut self, spent: &[SaProgress]) {
+        for SaProgress { id, used } in spent {
             let sa = self.starts.remove(id);
             if let Some(known) = sa.and_then(|sa| self.known.get_mut(&sa)) {
                 known.used.sent = known.used.sent.max(used.sent);
@@ -189,8 +189,8 @@ mod tests {
         Config::parse("a.toml", text).expect("good")
     }
 
-    fn rules() -> Rules {
-        Rules { outbound: ReserveSize::OUTBOUND, inbound: Some(ReserveSize::INBOUND) }
+    fn rules() -> ReserveRules {
+        ReserveRules { outbound: ReserveSize::OUTBOUND, inbound: Some(ReserveSize::INBOUND) }
     }
 
     fn start(
@@ -198,7 +198,7 @@ mod tests {
         has_begun: bool,
         clock_ns: u64,
         last_start: &mut u64,
-    ) -> (StartedTunnels, Start) {
+    ) -> (StartedTunnels, SaStart) {
         let term = LedTerm { rules: rules(), has_begun, clock_ns };
         let all = pairs.start(config().tunnels.iter(), &term, last_start);
         let started = all.by_tunnel["site-b"][0].start;
@@ -215,7 +215,7 @@ mod tests {
         let stored = StoredSa { sa: *sa, record: record.clone(), used, iv_start: 7_777 };
         let (second, of_second) = start(&mut Pairs::new(&[stored], &[]), false, 1, &mut last_start);
         assert!(second.reported.is_empty() && second.new == 0 && first.new == 1);
-        assert_eq!(of_second, Start::behind(used, 7_777), "nothing is granted yet");
+        assert_eq!(of_second, SaStart::behind(used, 7_777), "nothing is granted yet");
         assert_eq!(of_first.iv_start, 7_000, "each term has its own IVs");
         assert_eq!(first.starts.len() + second.starts.len(), 2, "each has its own");
         assert_ne!(first.starts.keys().next(), second.starts.keys().next());
@@ -244,10 +244,10 @@ mod tests {
         let all = pairs.start(config().tunnels.iter(), &term, &mut last_start);
         assert_eq!((all.in_use, all.reported.len()), (vec!["site-b".to_owned()], 0), "it has not ended");
         let used = Used { sent: 1 << 30, received: 5_000 };
-        let other = Progress { id: StartId(99), used: Used { sent: u64::MAX, received: u64::MAX } };
-        pairs.end(&[Progress { id, used }, other]);
+        let other = SaProgress { id: StartId(99), used: Used { sent: u64::MAX, received: u64::MAX } };
+        pairs.end(&[SaProgress { id, used }, other]);
         let (all, again) = start(&mut pairs, true, 8_000, &mut last_start);
-        assert_eq!((again, all.new), (Start::behind(used, 7_000), 0));
+        assert_eq!((again, all.new), (SaStart::behind(used, 7_000), 0));
         assert!(matches!(all.reported[..], [Event::Put { .. }]), "the store permits more when it is asked");
     }
 

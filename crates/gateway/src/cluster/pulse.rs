@@ -11,18 +11,18 @@ use std::time::Duration;
 use convoy_process::monotonic_ns;
 
 use super::Place;
-use super::line::Line;
+use super::line::AgentLine;
 use crate::supervise;
 
 /// Heartbeats in the time of a lease: four in the third that the agent waits for one.
 const PER_LEASE: u32 = 12;
 
 /// When each part last worked.
-struct Parts {
+struct PulseParts {
     times_ns: Vec<AtomicU64>,
 }
 
-impl Parts {
+impl PulseParts {
     fn new(count: usize) -> Arc<Self> {
         let now_ns = monotonic_ns();
         Arc::new(Self { times_ns: (0..count).map(|_| AtomicU64::new(now_ns)).collect() })
@@ -41,11 +41,11 @@ impl Parts {
 ///
 /// # Errors
 /// The system's, if it cannot create a thread.
-pub(super) fn start(lease: Duration, place: &Place, line: Arc<Line>) -> std::io::Result<()> {
+pub(super) fn start(lease: Duration, place: &Place, line: Arc<AgentLine>) -> std::io::Result<()> {
     let Place { handles, helper, gateway, faults, .. } = place.clone();
     let pause = lease / PER_LEASE;
     let workers = handles.len();
-    let parts = Parts::new(workers + 1 + usize::from(helper.is_some()));
+    let parts = PulseParts::new(workers + 1 + usize::from(helper.is_some()));
     if let Some(helper) = helper {
         let (parts, line) = (Arc::clone(&parts), Arc::clone(&line));
         supervise::spawn("helper's pulse", &faults, move || {
@@ -124,7 +124,7 @@ mod tests {
     fn a_heartbeat_has_the_time_of_the_part_that_worked_longest_ago() {
         let (ours, mut agent) = UnixStream::pair().expect("a pair");
         let (beats, received) = channel();
-        let line = Arc::new(Line::new(ours));
+        let line = Arc::new(AgentLine::new(ours));
         let gateway = Arc::new(Beating(beats));
         let place = Place {
             handles: WorkerHandles::new([]),

@@ -11,7 +11,7 @@ use crate::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 /// The latest that the agent has said.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct ClusterView {
     config: ClusterConfig,
     member: String,
     latest: Mutex<Latest>,
@@ -25,7 +25,7 @@ struct Latest {
     deadline_ns: u64,
 }
 
-impl View {
+impl ClusterView {
     pub(super) fn new(config: ClusterConfig, member: String) -> Self {
         Self { config, member, latest: Mutex::default() }
     }

@@ -14,7 +14,7 @@ use crate::change::{Change, Ranked};
 use crate::charon::{Charon, Door};
 use crate::cluster::{Agent, Led, LedTerm, MemberGateway, Pairs, Place, StartedTunnels, Stopped, StoredSas};
 use crate::events::{Events, What};
-use crate::state::{Progress, Starts, wall_clock_ns};
+use crate::state::{SaProgress, Starts, wall_clock_ns};
 
 /// Interval between looks for SAs of a former leader's charon that newer ones have replaced.
 const RETIRE: Duration = Duration::from_secs(5);
@@ -168,7 +168,7 @@ impl Gateway {
 
     /// Starts the tunnels that a reload adds to groups that are led. SAs that ended with it may
     /// have used the numbers in `spent`.
-    pub(super) fn begin_in_cluster(&mut self, change: &Arc<Change>, spent: &[Progress]) -> Starts {
+    pub(super) fn begin_in_cluster(&mut self, change: &Arc<Change>, spent: &[SaProgress]) -> Starts {
         self.led.values_mut().for_each(|pairs| pairs.end(spent));
         let missing = self.missing(change);
         let mut all = HashMap::new();

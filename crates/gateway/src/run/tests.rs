@@ -14,7 +14,7 @@ use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelI
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
-use convoy_reservation::{Start, Used};
+use convoy_reservation::{SaStart, Used};
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
@@ -300,12 +300,12 @@ fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_n
 
 #[test]
 fn an_sa_of_charons_in_a_cluster_tells_its_numbers_until_another_gateway_goes_on_with_it() {
-    fn received(report: &crate::state::Report, start: u64) -> Option<u64> {
+    fn received(report: &crate::state::WorkerReport, start: u64) -> Option<u64> {
         report.progress().iter().find(|one| one.id == StartId(start)).map(|one| one.used.received)
     }
     let bench = bench();
     let work = |thread: &mut WorkerThread| {
-        let start = Start::behind(Used { sent: 0, received: 9 }, 0);
+        let start = SaStart::behind(Used { sent: 0, received: 9 }, 0);
         let taken = SaConfig { sequence_start: 9, sequence_reserved: 9, ..sa(0x7001, 0) };
         let number = thread.install(&taken, Some(&Started::kept(start, StartId(77)))).expect("good");
         assert_eq!(received(&thread.numbers(), 77), Some(9));

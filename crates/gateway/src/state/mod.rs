@@ -25,8 +25,10 @@ use std::thread::JoinHandle;
 use convoy_config::{Config, TunnelConfig};
 use rand::Rng;
 
-pub(crate) use reporter::{Note, NumberedPairs, Numbers, Pair, Report, Reporter, extend, report, spent};
-pub use reporter::{Progress, StartId, Started};
+pub(crate) use reporter::{
+    Note, NumberedPairs, Numbers, Pair, Reporter, WorkerReport, extend, report, spent,
+};
+pub use reporter::{SaProgress, StartId, Started};
 pub(crate) use reservations::Grant;
 #[cfg(test)]
 pub(crate) use simulated::{SimulatedDisk, SimulatedState};
@@ -225,7 +227,7 @@ impl State {
     }
 
     /// Records the last numbers of SAs, before they start again.
-    pub(crate) fn note(&self, report: &Report) {
+    pub(crate) fn note(&self, report: &WorkerReport) {
         lock(&self.store).reservations.note_received(report);
     }
 

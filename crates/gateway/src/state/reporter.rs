@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_ipsec::{SaDirection, SaIndex, Tables};
-use convoy_reservation::{Limits, Start, Used, is_half_used};
+use convoy_reservation::{Limits, SaStart, Used, is_half_used};
 
 /// Interval at which a worker checks its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
@@ -23,7 +23,7 @@ pub struct StartId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
     /// What is known of their numbers.
-    pub start: Start,
+    pub start: SaStart,
     /// The number of the start, if their numbers are kept.
     pub id: Option<StartId>,
 }
@@ -31,18 +31,18 @@ pub struct Started {
 impl Started {
     /// With the first number and IVs from the clock; no numbers are kept.
     pub fn unlimited(clock_ns: u64) -> Self {
-        Self { start: Start::unlimited(clock_ns), id: None }
+        Self { start: SaStart::unlimited(clock_ns), id: None }
     }
 
     /// With numbers that are kept.
-    pub(crate) fn kept(start: Start, id: StartId) -> Self {
+    pub(crate) fn kept(start: SaStart, id: StartId) -> Self {
         Self { start, id: Some(id) }
     }
 }
 
 /// The last numbers of a pair of SAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct SaProgress {
     pub(crate) id: StartId,
     pub(crate) used: Used,
 }
@@ -64,16 +64,16 @@ pub(crate) trait NumberedPairs {
 }
 
 /// A worker's report to the keeper of the state file, or to the cluster.
-pub(crate) struct Report {
+pub(crate) struct WorkerReport {
     pub(super) worker: usize,
-    pub(super) progress: Vec<Progress>,
+    pub(super) progress: Vec<SaProgress>,
     /// Whether its SAs send nothing more.
     pub(super) is_last: bool,
 }
 
-impl Report {
+impl WorkerReport {
     /// The last numbers of SAs.
-    pub(crate) fn progress(&self) -> &[Progress] {
+    pub(crate) fn progress(&self) -> &[SaProgress] {
         &self.progress
     }
 }
@@ -81,19 +81,19 @@ impl Report {
 /// A message to the keeper.
 pub(crate) enum Note {
     /// The last numbers of SAs.
-    Report(Report),
+    Report(WorkerReport),
     /// All workers have ended.
     End,
 }
 
 /// Numbers that may be used: those up to `end`, granted when `base` had been used.
 #[derive(Clone, Copy, Debug)]
-struct Reserve {
+struct WorkerReserve {
     base: u64,
     end: u64,
 }
 
-impl Reserve {
+impl WorkerReserve {
     fn is_short(self, used: u64) -> bool {
         is_half_used(self.base, self.end, used)
     }
@@ -103,8 +103,8 @@ impl Reserve {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     id: StartId,
-    sending: Reserve,
-    receiving: Reserve,
+    sending: WorkerReserve,
+    receiving: WorkerReserve,
     reported: Used,
     has_asked: bool,
 }
@@ -112,9 +112,9 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// The numbers of SAs that start so; `None` if nothing is kept.
     pub(crate) fn new(started: &Started) -> Option<Self> {
-        let Start { used, limits, .. } = started.start;
-        let sending = Reserve { base: used.sent, end: limits.send };
-        let receiving = Reserve { base: used.received, end: limits.accept };
+        let SaStart { used, limits, .. } = started.start;
+        let sending = WorkerReserve { base: used.sent, end: limits.send };
+        let receiving = WorkerReserve { base: used.received, end: limits.accept };
         Some(Self { id: started.id?, sending, receiving, reported: used, has_asked: false })
     }
 
@@ -201,41 +201,42 @@ impl Reporter {
                 numbers.has_asked |= asks;
                 numbers.reported = used;
                 pair.numbers = Some(numbers);
-                all.push(Progress { id: numbers.id, used });
+                all.push(SaProgress { id: numbers.id, used });
             }
             is_short || used != numbers.reported
         });
         if !all.is_empty() {
-            self.send(Report { worker: tables.worker().into(), progress: all, is_last: false });
+            self.send(WorkerReport { worker: tables.worker().into(), progress: all, is_last: false });
         }
     }
 
     /// Reports that nothing more will be sent, so that the next start goes on right behind it.
     pub(crate) fn end<'a>(&self, pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) {
-        self.send(Report { is_last: true, ..report(pairs, tables) });
+        self.send(WorkerReport { is_last: true, ..report(pairs, tables) });
     }
 
-    fn send(&self, report: Report) {
+    fn send(&self, report: WorkerReport) {
         // The keeper outlives the workers; had it panicked, the reserves would run out and say so.
         let _ = self.notes.send(Note::Report(report));
     }
 }
 
 /// The last numbers of all SAs.
-pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Report {
+pub(crate) fn report<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> WorkerReport {
     let kept = pairs.filter_map(|pair| Some((pair, pair.numbers?)));
-    let progress = kept.map(|(pair, numbers)| Progress { id: numbers.id, used: numbers.used(pair, tables) });
-    Report { worker: tables.worker().into(), progress: progress.collect(), is_last: false }
+    let progress =
+        kept.map(|(pair, numbers)| SaProgress { id: numbers.id, used: numbers.used(pair, tables) });
+    WorkerReport { worker: tables.worker().into(), progress: progress.collect(), is_last: false }
 }
 
 /// What SAs that end now may have used at most, by their starts: packets that are still on their
 /// way may use what was reserved.
-pub(crate) fn spent<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Vec<Progress> {
+pub(crate) fn spent<'a>(pairs: impl Iterator<Item = &'a Pair>, tables: &Tables) -> Vec<SaProgress> {
     let of = |pair: &Pair| {
         let numbers = pair.numbers?;
         let Used { sent, received } = numbers.used(pair, tables);
         let received = Some(numbers.receiving.end).filter(|end| *end != u64::MAX).unwrap_or(received);
-        Some(Progress { id: numbers.id, used: Used { sent: numbers.sending.end.max(sent), received } })
+        Some(SaProgress { id: numbers.id, used: Used { sent: numbers.sending.end.max(sent), received } })
     };
     pairs.filter_map(of).collect()
 }
@@ -251,7 +252,7 @@ pub(crate) fn extend(mut pairs: impl NumberedPairs, tables: &mut Tables, granted
                 SaDirection::Inbound => (&mut numbers.receiving, limits.accept),
             };
             tables.reserve_sequence(*sa, end);
-            *reserve = Reserve { base: tables.sequence(*sa).unwrap_or(reserve.base), end };
+            *reserve = WorkerReserve { base: tables.sequence(*sa).unwrap_or(reserve.base), end };
         }
         numbers.has_asked = false;
     }

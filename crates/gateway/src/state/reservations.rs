@@ -6,17 +6,19 @@ use std::collections::HashMap;
 use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_ipsec::{KeyMaterial, SaDirection, SaProtocol};
-use convoy_reservation::{IvClock, Ledger, Limits, Reservation, ReserveSize, Resume, Rules, Start, Write};
+use convoy_reservation::{
+    IvClock, Limits, Reservation, ReserveRules, ReserveSize, Resume, SaLedger, SaStart, Write,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::StateError;
 use super::file::{CAPACITY, Fingerprint, Records};
-use super::reporter::{Report, StartId, Started};
+use super::reporter::{StartId, Started, WorkerReport};
 
 /// Inbound numbers are not reserved: a number that came since the last write, a second ago at most,
 /// can be replayed once after the gateway was killed.
-const RULES: Rules = Rules { outbound: ReserveSize::STATE_FILE, inbound: None };
+const RULES: ReserveRules = ReserveRules { outbound: ReserveSize::STATE_FILE, inbound: None };
 
 /// The places of the records of a pair of SAs.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +33,7 @@ struct Slots {
 
 /// A start of a pair of SAs.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct KeptPair {
     slots: Slots,
     /// Its worker, once that has reported.
     worker: usize,
@@ -48,8 +50,8 @@ pub(crate) struct Grant {
 pub(super) struct Reservations {
     records: Records,
     places: HashMap<Fingerprint, usize>,
-    ledger: Ledger<StartId>,
-    kept: HashMap<StartId, Kept>,
+    ledger: SaLedger<StartId>,
+    kept: HashMap<StartId, KeptPair>,
     /// The latest start of each outbound SA, which alone may go on, and the one before, which may
     /// still report what it has received.
     starts: HashMap<usize, [Option<StartId>; 2]>,
@@ -66,7 +68,7 @@ impl Reservations {
         Self {
             places: places.collect(),
             records,
-            ledger: Ledger::new(RULES),
+            ledger: SaLedger::new(RULES),
             kept: HashMap::new(),
             starts: HashMap::new(),
             nonce_starts: HashMap::new(),
@@ -113,16 +115,20 @@ impl Reservations {
         if let Some(gone) = older.take() {
             self.kept.remove(&gone);
         }
-        latest.into_iter().for_each(|old| self.ledger.forget(*old));
+        if let Some(old) = *latest {
+            self.ledger.forget(old);
+        }
         (*older, *latest) = (*latest, Some(id));
         // Another SA that had the key gets no more numbers, whose IVs would be this one's.
         let of_key = slots.nonce.and_then(|nonce| self.nonce_starts.insert(nonce, id));
-        of_key.into_iter().for_each(|old| self.ledger.forget(old));
-        self.kept.insert(id, Kept { slots, worker: 0 });
+        if let Some(old) = of_key {
+            self.ledger.forget(old);
+        }
+        self.kept.insert(id, KeptPair { slots, worker: 0 });
         let start = self.ledger.resume(id, &Resume { stored, iv_start, last }, now_ns);
         self.fetch_writes();
         let reserved = self.ledger.wanted(id).map(Reservation::limits);
-        Started { id: Some(id), start: Start { limits: reserved.unwrap_or(start.limits), ..start } }
+        Started { id: Some(id), start: SaStart { limits: reserved.unwrap_or(start.limits), ..start } }
     }
 
     /// The first two of these tunnels that would send with one key, so that neither could be sure
@@ -144,7 +150,7 @@ impl Reservations {
     }
 
     /// Takes note of a worker's report, and reserves more numbers where it must.
-    pub(super) fn report(&mut self, report: &Report, now_ns: u64) {
+    pub(super) fn report(&mut self, report: &WorkerReport, now_ns: u64) {
         self.note_received(report);
         for progress in &report.progress {
             let Some(kept) = self.kept.get_mut(&progress.id) else { continue };
@@ -159,7 +165,7 @@ impl Reservations {
     }
 
     /// Records only what was received.
-    pub(super) fn note_received(&mut self, report: &Report) {
+    pub(super) fn note_received(&mut self, report: &WorkerReport) {
         for progress in &report.progress {
             let Some(kept) = self.kept.get(&progress.id) else { continue };
             let mark = &mut self.records.marks[kept.slots.inbound].1;
@@ -212,7 +218,8 @@ impl Reservations {
         self.records.marks[place].1
     }
 
-    /// What the records have of a pair. The IVs are those of the key, which another SA may have had.
+    /// What the records have of a pair. The IVs are those of the key, which another SA may have
+    /// had.
     fn stored(&self, slots: &Slots) -> Reservation {
         let send_until = self.mark(slots.outbound);
         let last_iv = slots.nonce.map_or(0, |nonce| self.mark(nonce));

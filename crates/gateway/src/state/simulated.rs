@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use convoy_config::TunnelConfig;
 
-use super::Report;
 use super::Starts;
+use super::WorkerReport;
 use super::file::Records;
 use super::reporter::{Note, Reporter};
 use super::reservations::{Grant, Reservations};
@@ -62,7 +62,7 @@ impl SimulatedState {
     }
 
     /// Records the last numbers of SAs, before they start again.
-    pub(crate) fn note(&mut self, report: &Report) {
+    pub(crate) fn note(&mut self, report: &WorkerReport) {
         self.reservations.note_received(report);
     }
 

@@ -13,7 +13,7 @@ use super::WorkerThread;
 use super::slices::Slices;
 use crate::assemble::{self, InstalledTunnel, bypasses, policies_of};
 use crate::change::{Change, NewTunnel};
-use crate::state::{self, Progress, Report, Starts};
+use crate::state::{self, SaProgress, Starts, WorkerReport};
 use crate::survey::Surveyed;
 
 /// Time limit of the packets of SAs that a reload replaces.
@@ -29,7 +29,7 @@ pub(crate) struct LetGo {
     /// Tunnels.
     pub(crate) tunnels: usize,
     /// The last numbers that their SAs may have used.
-    pub(crate) spent: Vec<Progress>,
+    pub(crate) spent: Vec<SaProgress>,
 }
 
 /// What a reload changed at one worker.
@@ -107,7 +107,7 @@ impl WorkerThread {
 
     /// Stops protecting the tunnels of a group, lets their packets leave, and removes their SAs as
     /// well as charon's, whose tunnels are of the only group; returns their last numbers.
-    pub(crate) fn stand_by(&mut self, group: &str) -> Report {
+    pub(crate) fn stand_by(&mut self, group: &str) -> WorkerReport {
         self.update_totals();
         let of_group = self.installed.iter().filter(|tunnel| tunnel.config.group == group);
         let names: Vec<String> = of_group.map(|tunnel| tunnel.config.name.clone()).collect();

@@ -6,7 +6,7 @@ use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize, IpHeader};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
-use convoy_reservation::{Limits, Start};
+use convoy_reservation::{Limits, SaStart};
 use convoy_scheduler::{CostModel, Input};
 use data_encoding::HEXLOWER;
 
@@ -54,7 +54,7 @@ fn bench(acceptable: u64) -> Bench {
         (pipeline, installed, config, costs)
     };
     let limits = Limits { accept: acceptable, ..Limits::NONE };
-    let started = Started::kept(Start { limits, ..Start::unlimited(1) }, START);
+    let started = Started::kept(SaStart { limits, ..SaStart::unlimited(1) }, START);
     let noted = Starts::Kept([("t".to_owned(), vec![started])].into());
     let (pipeline, installed, config, costs) = assembled(1, &noted);
     let ((in_port, inside), (out_port, outside)) =

@@ -3,7 +3,7 @@ use convoy_reservation::Used;
 use data_encoding::HEXLOWER;
 use proptest::prelude::*;
 
-use super::super::reporter::Progress;
+use super::super::reporter::SaProgress;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -38,8 +38,8 @@ fn start(reservations: &mut Reservations, tunnel: &TunnelConfig, clock_ns: u64) 
 /// A report, after which the records are on the disk: the last number that may be sent, if it is
 /// higher now.
 fn report(reservations: &mut Reservations, started: &Started, used: Used, now_ns: u64) -> Option<u64> {
-    let progress = vec![Progress { id: started.id.expect("kept"), used }];
-    reservations.report(&Report { worker: 0, progress, is_last: false }, now_ns);
+    let progress = vec![SaProgress { id: started.id.expect("kept"), used }];
+    reservations.report(&WorkerReport { worker: 0, progress, is_last: false }, now_ns);
     reservations.written().pop().map(|grant| grant.limits.send)
 }
 
@@ -48,8 +48,8 @@ fn sent(sent: u64) -> Used {
 }
 
 fn end(reservations: &mut Reservations, started: &Started, used: Used) {
-    let progress = vec![Progress { id: started.id.expect("kept"), used }];
-    reservations.report(&Report { worker: 0, progress, is_last: true }, 0);
+    let progress = vec![SaProgress { id: started.id.expect("kept"), used }];
+    reservations.report(&WorkerReport { worker: 0, progress, is_last: true }, 0);
     reservations.written();
 }
 
@@ -67,7 +67,7 @@ fn first_iv(started: &Started) -> u64 {
 fn numbers_start_behind_the_reserve_after_a_kill_and_behind_the_last_after_an_end() {
     let mut reservations = empty();
     let first = start(&mut reservations, &usual(), 5);
-    let Start { used, limits, .. } = first.start;
+    let SaStart { used, limits, .. } = first.start;
     assert_eq!((used, limits.send, first_iv(&first)), (sent(0), FIRST, 5));
     assert_eq!(report(&mut reservations, &first, Used { sent: 10, received: 7 }, 0), None);
     let killed = start(&mut after_a_kill(&reservations), &usual(), 5);
@@ -95,8 +95,8 @@ fn half_used_reserve_grows_with_the_rate_within_bounds() {
 fn write_that_failed_grants_nothing_until_it_succeeds() {
     let mut reservations = empty();
     let started = start(&mut reservations, &usual(), 0);
-    let progress = vec![Progress { id: started.id.expect("kept"), used: sent(FIRST) }];
-    reservations.report(&Report { worker: 3, progress, is_last: false }, SECOND);
+    let progress = vec![SaProgress { id: started.id.expect("kept"), used: sent(FIRST) }];
+    reservations.report(&WorkerReport { worker: 3, progress, is_last: false }, SECOND);
     assert!(reservations.has_raises());
     reservations.failed();
     assert!(reservations.has_raises(), "it is to be written again");
@@ -230,7 +230,7 @@ proptest! {
             match (step, &mut running) {
                 (Step::Start { clock_ns }, _) => {
                     let started = start(&mut reservations, &tunnel, clock_ns);
-                    let Start { used, limits, .. } = started.start;
+                    let SaStart { used, limits, .. } = started.start;
                     prop_assert!(used.sent >= last_number);
                     prop_assert!(first_iv(&started) > last_iv || last_number == 0);
                     running = Some((started, used.sent, limits.send));
