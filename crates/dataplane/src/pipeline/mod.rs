@@ -27,7 +27,7 @@ pub use engine_slot::{Health, SlotCounters, Timeouts};
 pub use path::Classified;
 pub use resources::PipelineResources;
 pub(crate) use stage::WINDOW_NS;
-pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
+pub use stage::{CryptoStage, Released, StageConfig, StageContext, StageError};
 pub use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;

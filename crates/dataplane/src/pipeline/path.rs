@@ -17,7 +17,7 @@ use convoy_ipsec::{
 use convoy_packet::{Frame, Offload};
 use convoy_scheduler::Input;
 
-use super::{Bench, MOST_WAITING, Pipeline, Released};
+use super::{MOST_WAITING, Pipeline, Released, StageContext};
 
 /// A burst of at least this length shows that more is at hand.
 const FULL_BURST: usize = 32;
@@ -109,12 +109,12 @@ impl Pipeline {
         }
         let input = if packets.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
         let Self { stage, ipsec, pool, released, .. } = self;
-        let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-        stage.enter(now_ns, input, &mut packets, bench);
+        let context = &mut StageContext { tables: &mut ipsec.tables, pool, released };
+        stage.enter(now_ns, input, &mut packets, context);
         if !stage.is_empty() {
             // Later packets of the same round may make a multi-packet longer.
             let input = if stage.scheduler.has_bursts() { input } else { Input::More };
-            stage.advance(now_ns, input, bench);
+            stage.advance(now_ns, input, context);
         }
         match direction {
             Direction::Seal => self.outbound.protect = packets,
@@ -148,12 +148,12 @@ impl Pipeline {
             return moved;
         }
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
-        let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-        let mut moved = stage.pump(input, bench) || has_timed;
+        let context = &mut StageContext { tables: &mut ipsec.tables, pool, released };
+        let mut moved = stage.pump(input, context) || has_timed;
         // However much is at hand, no train stays gathered for longer than from one call to the
         // next.
         if gathered.is_some() && stage.oldest_gathered() == *gathered {
-            stage.begin_gathered(bench);
+            stage.begin_gathered(context);
             moved = true;
         }
         *gathered = stage.oldest_gathered();

@@ -92,7 +92,7 @@ impl Released {
 }
 
 /// What the stage works with and writes to; lent by the caller.
-pub struct Bench<'a> {
+pub struct StageContext<'a> {
     /// The SAs, from which packets get their numbers and layout.
     pub tables: &'a mut Tables,
     /// Frames for copies of input that engines may lose.
@@ -302,20 +302,20 @@ impl CryptoStage {
 
     /// Moves packets as far as possible without waiting: completions in, trains out. Returns
     /// whether anything moved.
-    pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
+    pub fn pump(&mut self, input: Input, context: &mut StageContext<'_>) -> bool {
         let now_ns = self.clock.now_ns();
-        self.with_engines(now_ns, bench.pool, EngineSet::poll);
-        let moved = self.apply_reports(bench.released);
+        self.with_engines(now_ns, context.pool, EngineSet::poll);
+        let moved = self.apply_reports(context.released);
         // Read again only after work was done: with many SAs, a reading for each multi-packet would
         // cost as much as choosing its engine.
         let now_ns = self.clock.now_ns();
-        self.advance(now_ns, input, bench) | moved
+        self.advance(now_ns, input, context) | moved
     }
 
     /// Makes engines start what they have gathered, whether or not more input is at hand.
-    pub fn begin_gathered(&mut self, bench: &mut Bench<'_>) {
-        self.begin(self.clock.now_ns(), bench.pool);
-        self.apply_reports(bench.released);
+    pub fn begin_gathered(&mut self, context: &mut StageContext<'_>) {
+        self.begin(self.clock.now_ns(), context.pool);
+        self.apply_reports(context.released);
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {

@@ -95,8 +95,8 @@ impl CryptoStage {
     fn take_in(&mut self, packets: Vec<CryptoPacket>, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-            self.enter(now_ns, Input::Paused, &mut packets, bench);
+            let context = &mut StageContext { tables: &mut ipsec.tables, pool, released };
+            self.enter(now_ns, Input::Paused, &mut packets, context);
         });
     }
 
@@ -110,15 +110,15 @@ impl CryptoStage {
     ) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-            self.enter(now_ns, input, &mut packets, bench);
-            self.advance(now_ns, input, bench);
+            let context = &mut StageContext { tables: &mut ipsec.tables, pool, released };
+            self.enter(now_ns, input, &mut packets, context);
+            self.advance(now_ns, input, context);
         });
     }
 
     fn pump_with(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
         IPSEC.with_borrow_mut(|ipsec| {
-            self.pump(input, &mut Bench { tables: &mut ipsec.tables, pool, released })
+            self.pump(input, &mut StageContext { tables: &mut ipsec.tables, pool, released })
         })
     }
 }

@@ -71,7 +71,7 @@ fn costs() -> Costs {
     costs
 }
 
-struct Bench {
+struct GatewayBench {
     gateway: Gateway,
     orders: Sender<Order>,
     received: Receiver<Order>,
@@ -82,16 +82,16 @@ struct Bench {
 }
 
 /// A gateway with two tunnels: the first belongs to worker 0, the second to worker 1.
-fn bench() -> Bench {
+fn bench() -> GatewayBench {
     bench_of(2)
 }
 
-fn bench_of(tunnels: u32) -> Bench {
+fn bench_of(tunnels: u32) -> GatewayBench {
     bench_with(tunnels, Vec::new())
 }
 
 /// A gateway with so many tunnels, and with further engines of worker 0.
-fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
+fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> GatewayBench {
     let (mut inside, mut outside, mut queues) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..WORKERS {
         let ((in_port, in_end), (out_port, out_end)) =
@@ -110,7 +110,7 @@ fn bench_with(tunnels: u32, engines: Vec<PortEngine>) -> Bench {
     let (peer, _) =
         assemble::pipeline(&peers, 0, engines, &costs, Clock::start(), &Starts::Unlimited).expect("good");
     let (orders, received) = channel();
-    Bench { gateway, orders, received, inside, outside, peer }
+    GatewayBench { gateway, orders, received, inside, outside, peer }
 }
 
 /// A UDP packet from a host behind the peer to a host behind the gateway.
@@ -123,7 +123,7 @@ fn inner(tunnel: u32, mark: u8) -> Vec<u8> {
     packet
 }
 
-impl Bench {
+impl GatewayBench {
     /// Has the peer seal an inner packet, into frames of the peer's.
     fn sealed(&mut self, inner: &[u8]) -> Vec<Frame> {
         let frame = self.peer.pool_mut().take_filled(inner, 64).expect("a frame");
@@ -441,7 +441,7 @@ fn a_reload_tells_what_became_of_each_tunnel_and_what_was_wrong() {
 fn an_engine_that_disappears_and_comes_back_is_reported() {
     let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(InjectedFault::Vanish, 2));
     let mut bench = bench_with(2, vec![(Box::new(flaky), CostModel { t_init: 1.0, t_block: 0.01 })]);
-    let what = |bench: &Bench| -> Vec<What> {
+    let what = |bench: &GatewayBench| -> Vec<What> {
         bench.gateway.events.after(0).events.into_iter().map(|event| event.what).collect()
     };
     let until = Instant::now() + SLACK;
@@ -469,7 +469,7 @@ fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
     let mut bench = bench();
     bench.gateway.config.ports = Config::parse("ports.toml", PORTS).expect("good").ports;
     // The file may have other ports that serve its tunnels; these wait for a restart.
-    let refused = |bench: &mut Bench, change: &dyn Fn(&mut TunnelConfig)| {
+    let refused = |bench: &mut GatewayBench, change: &dyn Fn(&mut TunnelConfig)| {
         let mut wanted = config(3, 1, WORKERS);
         change(&mut wanted.tunnels[2]);
         bench.gateway.reload(&wanted).expect_err("it cannot be served")
@@ -503,7 +503,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let report = bench.gateway.reload(&wanted).expect("its ports serve them");
     assert_eq!((report.stayed, report.came), (2, 0), "{report:?}");
     assert_eq!(report.refused.len(), 2, "{report:?}");
-    let policies = |bench: &Bench| {
+    let policies = |bench: &GatewayBench| {
         bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().tables.policies().count())
     };
     assert_eq!(policies(&bench), [Some(2), Some(2)]);

@@ -32,7 +32,7 @@ fn config(site: u8) -> Config {
     Config::parse("test.toml", &text).expect("good")
 }
 
-struct Bench {
+struct ThreadBench {
     time: VirtualTime,
     thread: WorkerThread,
     notes: Receiver<Note>,
@@ -42,7 +42,7 @@ struct Bench {
 }
 
 /// A worker that may accept the numbers up to `acceptable`.
-fn bench(acceptable: u64) -> Bench {
+fn bench(acceptable: u64) -> ThreadBench {
     let time = VirtualTime::new();
     let assembled = |site: u8, starts: &Starts| {
         let (config, mut costs) = (config(site), assemble::costs());
@@ -64,10 +64,10 @@ fn bench(acceptable: u64) -> Bench {
     let (reporter, notes) = Reporter::for_cluster();
     thread.report_to(reporter);
     let (peer, ..) = assembled(2, &Starts::Unlimited);
-    Bench { time, thread, notes, inside, outside, peer }
+    ThreadBench { time, thread, notes, inside, outside, peer }
 }
 
-impl Bench {
+impl ThreadBench {
     /// The peer sends this many packets, and the worker has a round.
     fn receive(&mut self, packets: usize) {
         let mut plain = [0; 60];

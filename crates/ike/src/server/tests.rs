@@ -47,22 +47,22 @@ impl Handler for Gateway {
     }
 }
 
-struct Bench {
+struct ServerBench {
     server: Server,
     heard: Receiver<Heard>,
     config: ServerConfig,
     _folder: tempfile::TempDir,
 }
 
-fn bench() -> Bench {
+fn bench() -> ServerBench {
     let folder = tempfile::tempdir().expect("a folder");
     let config = ServerConfig::new(&folder.path().join("charon.sock"), 77);
     let (sender, heard) = channel();
     let server = Server::start(config.clone(), Arc::new(Gateway(Mutex::new(sender)))).expect("listening");
-    Bench { server, heard, config, _folder: folder }
+    ServerBench { server, heard, config, _folder: folder }
 }
 
-impl Bench {
+impl ServerBench {
     fn open(&self) -> Connection {
         let connection = Connection::open(&self.config.path).expect("listening");
         let timeout = Duration::from_secs(20);
@@ -265,7 +265,7 @@ fn clients_that_are_no_charon_are_hung_up_on() {
 
 #[test]
 fn the_socket_is_its_owners_and_goes_with_the_server() {
-    let Bench { server, config, _folder, .. } = bench();
+    let ServerBench { server, config, _folder, .. } = bench();
     let permissions = std::fs::metadata(&config.path).expect("a socket").permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o600);
     let (sender, _heard) = channel();

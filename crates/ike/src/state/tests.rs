@@ -124,7 +124,7 @@ impl SaBackend for Memory {
     }
 }
 
-struct Bench {
+struct StateBench {
     state: CharonState,
     gateway: Memory,
     random: u32,
@@ -196,7 +196,7 @@ fn policy(direction: WirePolicyDirection, class: PolicyClass, reqid: u32) -> Pol
 const WAYS: [WirePolicyDirection; 3] =
     [WirePolicyDirection::In, WirePolicyDirection::Forward, WirePolicyDirection::Out];
 
-impl Bench {
+impl StateBench {
     fn new(config: StateConfig) -> Self {
         let mut bench = Self { state: CharonState::new(config), gateway: Memory::default(), random: 0 };
         bench.state.connect(1, &mut bench.gateway);
@@ -254,8 +254,8 @@ impl Bench {
     }
 }
 
-fn bench() -> Bench {
-    Bench::new(StateConfig { first_tunnel: 100, ..StateConfig::default() })
+fn bench() -> StateBench {
+    StateBench::new(StateConfig { first_tunnel: 100, ..StateConfig::default() })
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes
     assert_eq!(bench.refused(gone).0, ReplyStatus::NotFound);
 }
 
-impl Bench {
+impl StateBench {
     fn name(&mut self, reqid: u32, connection: &str) {
         let (connection, child) = (connection.to_owned(), "net".to_owned());
         self.good(CharonRequest::Name { reqid, mode: EncapMode::Tunnel, connection, child });
@@ -440,7 +440,7 @@ fn what_the_gateway_cannot_do_is_refused_with_its_reason() {
 
 #[test]
 fn limits_hold() {
-    let mut bench = Bench::new(StateConfig { max_sas: 1, max_policies: 1, ..StateConfig::default() });
+    let mut bench = StateBench::new(StateConfig { max_sas: 1, max_policies: 1, ..StateConfig::default() });
     bench.add(sa(id(1, US, PEER), 1, false));
     bench.refused(CharonRequest::AddSa(Box::new(sa(id(2, US, PEER), 1, false))));
     bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 1)));
@@ -457,7 +457,7 @@ fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
     let packet =
         || (WireSelector::of_packet(host(US).ip(), 17, 1), WireSelector::of_packet(host(PEER).ip(), 17, 2));
     let acquire =
-        |bench: &mut Bench, now_ns| bench.state.acquire(tunnel, None, now_ns, packet().0, packet().1);
+        |bench: &mut StateBench, now_ns| bench.state.acquire(tunnel, None, now_ns, packet().0, packet().1);
     let event = acquire(&mut bench, 5).expect("an event");
     assert!(matches!(event, SaEvent::Acquire { reqid: 3, .. }));
     assert_eq!(acquire(&mut bench, 1_000_000_004), None);
@@ -477,7 +477,7 @@ fn each_resource_gets_an_sa_of_its_own_once_there_is_one_of_all() {
     bench.good(CharonRequest::AddPolicy(policy(WirePolicyDirection::Out, PolicyClass::Trap, 3)));
     let tunnel = TunnelId(100);
     let end = |at: &str| WireSelector::of_packet(host(at).ip(), 17, 1);
-    let acquire = |bench: &mut Bench, resource, now_ns| {
+    let acquire = |bench: &mut StateBench, resource, now_ns| {
         bench.state.acquire(tunnel, Some(resource), now_ns, end(US), end(PEER))
     };
     assert_eq!(acquire(&mut bench, 1, 0), None, "there is no SA at all");
@@ -590,7 +590,7 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     for direction in WAYS {
         bench.good(CharonRequest::AddPolicy(policy(direction, PolicyClass::Regular, 1)));
     }
-    let actions = |bench: &Bench| bench.gateway.policies.iter().map(|p| p.action).collect::<Vec<_>>();
+    let actions = |bench: &StateBench| bench.gateway.policies.iter().map(|p| p.action).collect::<Vec<_>>();
     let (old, new) = (Action::Protect(TunnelId(100)), Action::Protect(TunnelId(101)));
     assert_eq!(actions(&bench), [old, new], "the new one has no SA yet");
     let spi = bench.spi();
@@ -655,7 +655,8 @@ fn names_are_kept_by_tunnel_and_shown_in_policies() {
     assert_eq!(bench.gateway.policies[0].name, "site-b/net");
     assert_eq!(bench.state.name(TunnelId(100)).expect("named").to_string(), "site-b/net");
     assert_eq!(bench.state.reqid(TunnelId(100)), Some(7));
-    let names = |bench: &Bench| bench.gateway.names.values().map(ToString::to_string).collect::<Vec<_>>();
+    let names =
+        |bench: &StateBench| bench.gateway.names.values().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(&bench), ["site-b/net"]);
     bench.good(CharonRequest::FlushPolicies);
     assert_eq!(names(&bench), ["site-b/net"], "its SAs still have it");

@@ -3,7 +3,7 @@
 use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason};
 use convoy_scheduler::{Admission, Burst, Input, Item, Outstanding, Parts, TrainDispatch, TrainPart};
 
-use super::{Bench, CryptoStage, Released};
+use super::{CryptoStage, Released, StageContext};
 use crate::pipeline::train::{Algorithms, Train, is_pending};
 
 /// Waiting packets enter the window in bursts of at most this many.
@@ -19,10 +19,10 @@ impl CryptoStage {
         now_ns: u64,
         input: Input,
         packets: &mut Vec<CryptoPacket>,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) {
         if self.inside == 0 {
-            self.pass_done(packets, bench.released);
+            self.pass_done(packets, context.released);
         }
         if packets.is_empty() {
             return;
@@ -33,18 +33,18 @@ impl CryptoStage {
         }
         if self.scheduler.sorts_all(self.outstanding()) {
             self.inside += packets.len() as u64;
-            return self.sort_all_in(now_ns, packets, bench.released);
+            return self.sort_all_in(now_ns, packets, context.released);
         }
         let burst = self.burst_of(packets.iter());
         self.inside += packets.len() as u64;
         let has_nothing_before = self.again.is_empty() && self.held.is_none();
         if has_nothing_before && let Some(given) = self.scheduler.pass(now_ns, input, &burst) {
-            return self.go(now_ns, given, packets, bench);
+            return self.go(now_ns, given, packets, context);
         }
         match self.scheduler.admission(&burst) {
             Admission::Whole => self.scheduler.push_burst(packets, &burst),
             Admission::Later => self.line.extend(packets.drain(..)),
-            Admission::BySa => self.sort_all_in(now_ns, packets, bench.released),
+            Admission::BySa => self.sort_all_in(now_ns, packets, context.released),
         }
     }
 
@@ -61,7 +61,7 @@ impl CryptoStage {
         now_ns: u64,
         given: TrainDispatch,
         packets: &mut Vec<CryptoPacket>,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) {
         let Some(first) = packets.first() else { return };
         if self.tracer.is_some() {
@@ -69,15 +69,15 @@ impl CryptoStage {
         }
         let place = self.place_behind(first.direction as u32, packets.len());
         let is_here = self.does_here(given.engine, place);
-        if is_here && self.do_here(now_ns, given, packets, bench.tables) {
-            return self.release(place, packets, bench.released);
+        if is_here && self.do_here(now_ns, given, packets, context.tables) {
+            return self.release(place, packets, context.released);
         }
         let packets = std::mem::replace(packets, self.spare.pop().unwrap_or_default());
         let train = Train { place, packets, templates: Vec::new() };
         if is_here {
             self.again.push_front(train);
         } else {
-            self.hand_over(now_ns, train, given, bench);
+            self.hand_over(now_ns, train, given, context);
         }
     }
 

@@ -5,7 +5,7 @@ use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason, Tables};
 use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
-use super::{Bench, CryptoStage};
+use super::{CryptoStage, StageContext};
 use crate::pipeline::engine_set::EngineSet;
 use crate::pipeline::in_flight::{Deadlines, SubmitContext, TrainRecords};
 use crate::pipeline::train::{OrderPosition, Train, is_pending, stream_of};
@@ -23,16 +23,16 @@ const STARVED_NS: u64 = 10_000_000;
 impl CryptoStage {
     /// Dispatches what the window yields as far as engines have room, and releases what is
     /// finished. Returns whether anything moved.
-    pub fn advance(&mut self, mut now_ns: u64, input: Input, bench: &mut Bench<'_>) -> bool {
+    pub fn advance(&mut self, mut now_ns: u64, input: Input, context: &mut StageContext<'_>) -> bool {
         let mut moved = false;
         let mut look_at_ns = now_ns + LOOKED_AT_EVERY_NS;
         loop {
-            self.admit_line(now_ns, bench.released);
+            self.admit_line(now_ns, context.released);
             // A full window is dispatched whatever the ports report.
             let input = if self.line.is_empty() { input } else { Input::More };
-            match self.next_train(now_ns, input, bench) {
+            match self.next_train(now_ns, input, context) {
                 Some((train, given)) => {
-                    if self.carry_out(now_ns, train, given, bench) {
+                    if self.carry_out(now_ns, train, given, context) {
                         moved = true;
                         if self.is_idle() {
                             return true;
@@ -40,7 +40,7 @@ impl CryptoStage {
                         if self.has_engine_elsewhere {
                             now_ns += given.predicted_processing;
                             if now_ns >= look_at_ns {
-                                now_ns = self.look_elsewhere(bench);
+                                now_ns = self.look_elsewhere(context);
                                 look_at_ns = now_ns + LOOKED_AT_EVERY_NS;
                             }
                         }
@@ -51,7 +51,7 @@ impl CryptoStage {
                         continue;
                     }
                     // Frames come back only from engines that have started.
-                    if self.held.is_some() && !self.begin(now_ns, bench.pool) {
+                    if self.held.is_some() && !self.begin(now_ns, context.pool) {
                         return moved;
                     }
                 }
@@ -60,26 +60,26 @@ impl CryptoStage {
                     let waits = self.scheduler.room() == 0;
                     // While more input is at hand and there is room for it, engines continue to
                     // gather.
-                    if input == Input::More && !waits || !self.begin(now_ns, bench.pool) {
+                    if input == Input::More && !waits || !self.begin(now_ns, context.pool) {
                         return moved;
                     }
                 }
             }
             now_ns = self.clock.now_ns();
-            self.apply_reports(bench.released);
+            self.apply_reports(context.released);
             moved = true;
         }
     }
 
     /// Takes in what engines elsewhere have completed while this core worked; returns the time.
     #[inline(never)]
-    fn look_elsewhere(&mut self, bench: &mut Bench<'_>) -> u64 {
+    fn look_elsewhere(&mut self, context: &mut StageContext<'_>) -> u64 {
         let now_ns = self.clock.now_ns();
         if self.in_flight() == 0 {
             return now_ns;
         }
-        self.with_engines(now_ns, bench.pool, EngineSet::poll);
-        self.apply_reports(bench.released);
+        self.with_engines(now_ns, context.pool, EngineSet::poll);
+        self.apply_reports(context.released);
         self.clock.now_ns()
     }
 
@@ -103,7 +103,7 @@ impl CryptoStage {
         &mut self,
         now_ns: u64,
         input: Input,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) -> Option<(Train, TrainDispatch)> {
         if let Some((train, given)) = self.held.take() {
             if self.scheduler.is_available(given.engine) {
@@ -113,7 +113,7 @@ impl CryptoStage {
             self.again.push_front(train);
         }
         if !self.again.is_empty() {
-            let again = self.next_again(now_ns, bench.released);
+            let again = self.next_again(now_ns, context.released);
             // A train with a position but without numbers must get them before any later packet
             // does.
             if again.is_some() || self.again.iter().any(Train::is_without_numbers) {
@@ -154,18 +154,18 @@ impl CryptoStage {
         now_ns: u64,
         mut train: Train,
         given: TrainDispatch,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) -> bool {
         if self.tracer.is_some() {
             self.trace_train(&train.packets, given);
         }
         if !self.does_here(given.engine, train.place) {
-            self.hand_over(now_ns, train, given, bench);
+            self.hand_over(now_ns, train, given, context);
             return false;
         }
-        let is_done = self.do_here(now_ns, given, &mut train.packets, bench.tables);
+        let is_done = self.do_here(now_ns, given, &mut train.packets, context.tables);
         if is_done {
-            self.put_in_order(train, bench.released);
+            self.put_in_order(train, context.released);
         } else {
             self.again.push_front(train);
         }
@@ -222,17 +222,17 @@ impl CryptoStage {
         now_ns: u64,
         train: Train,
         given: TrainDispatch,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) {
-        let Some(mut train) = self.cut_to_frames(now_ns, train, given, bench) else { return };
+        let Some(mut train) = self.cut_to_frames(now_ns, train, given, context) else { return };
         if self.engines.lays_out(given.engine) {
             train.templates = self.spare_templates.pop().unwrap_or_default();
-            bench.tables.begin(now_ns, &mut train.packets, &mut train.templates);
+            context.tables.begin(now_ns, &mut train.packets, &mut train.templates);
         } else {
-            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+            context.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
         }
         if train.packets.iter().all(is_pending) {
-            return self.submit(now_ns, train, given, bench.pool);
+            return self.submit(now_ns, train, given, context.pool);
         }
         // It is dispatched again without the packets that need no engine.
         self.scheduler.complete_at_once(now_ns, &given, None);
@@ -273,9 +273,9 @@ impl CryptoStage {
         now_ns: u64,
         mut train: Train,
         given: TrainDispatch,
-        bench: &mut Bench<'_>,
+        context: &mut StageContext<'_>,
     ) -> Option<Train> {
-        let fits = self.engines.can_submit(given.engine, bench.pool, &train.packets);
+        let fits = self.engines.can_submit(given.engine, context.pool, &train.packets);
         if fits == train.packets.len() {
             self.starved_since_ns = None;
             return Some(train);
@@ -302,7 +302,7 @@ impl CryptoStage {
         } else {
             self.held = Some((rest, given));
         }
-        self.put_in_order(train, bench.released);
+        self.put_in_order(train, context.released);
         None
     }
 }

@@ -23,7 +23,7 @@ fn on_core(is_stalled: &Arc<AtomicBool>) -> ScriptedEngine {
 
 /// A stage with an engine on its core and one elsewhere that is wanted for everything, in virtual
 /// time.
-struct Bench {
+struct StalledBench {
     time: VirtualTime,
     is_stalled: Arc<AtomicBool>,
     stage: CryptoStage,
@@ -32,7 +32,7 @@ struct Bench {
     next: u32,
 }
 
-impl Bench {
+impl StalledBench {
     fn new(has_here: bool) -> Self {
         let (time, is_stalled) = (VirtualTime::new(), Arc::new(AtomicBool::new(false)));
         let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(on_core(&is_stalled))];
@@ -88,14 +88,14 @@ impl Bench {
 
 /// The expected packets of trains that nothing holds up.
 fn expected(trains: u32) -> Vec<(u32, Vec<u8>)> {
-    let mut bench = Bench::new(true);
+    let mut bench = StalledBench::new(true);
     bench.begin(trains);
     bench.after(0)
 }
 
 #[test]
 fn trains_of_an_engine_that_stalls_are_done_on_the_worker_within_milliseconds_and_leave_once() {
-    let mut bench = Bench::new(true);
+    let mut bench = StalledBench::new(true);
     let expected = expected(TRAINS + 2);
     let (first, rest) = expected.split_at((TRAINS * PACKETS_OF_A_TRAIN) as usize);
     let (second, third) = rest.split_at(PACKETS_OF_A_TRAIN as usize);
@@ -118,7 +118,7 @@ fn trains_of_an_engine_that_stalls_are_done_on_the_worker_within_milliseconds_an
 
 #[test]
 fn a_train_that_comes_while_others_are_done_again_leaves_from_the_engine_itself() {
-    let mut bench = Bench::new(true);
+    let mut bench = StalledBench::new(true);
     bench.stall(true);
     bench.begin(1);
     bench.after(8);
@@ -132,7 +132,7 @@ fn a_train_that_comes_while_others_are_done_again_leaves_from_the_engine_itself(
 
 #[test]
 fn what_no_other_engine_can_do_is_waited_for() {
-    let mut bench = Bench { next: 0, ..Bench::new(false) };
+    let mut bench = StalledBench { next: 0, ..StalledBench::new(false) };
     bench.stall(true);
     bench.begin(TRAINS);
     assert!(bench.after(400).is_empty());
@@ -144,7 +144,7 @@ fn what_no_other_engine_can_do_is_waited_for() {
 
 #[test]
 fn an_engine_that_hangs_is_quarantined_after_half_a_second_though_nothing_waits_for_it() {
-    let mut bench = Bench::new(true);
+    let mut bench = StalledBench::new(true);
     bench.stall(true);
     bench.begin(1);
     assert_eq!(bench.after(11).len(), PACKETS_OF_A_TRAIN as usize);
@@ -159,7 +159,7 @@ fn an_engine_that_hangs_is_quarantined_after_half_a_second_though_nothing_waits_
 
 #[test]
 fn an_engine_that_is_late_again_and_again_is_quarantined() {
-    let mut bench = Bench::new(true);
+    let mut bench = StalledBench::new(true);
     for time in 1..=10 {
         assert_eq!(bench.counters().failures, 0, "late {time} times");
         bench.stall(true);

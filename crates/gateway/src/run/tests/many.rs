@@ -11,7 +11,7 @@ const TUNNELS: u32 = 10_000;
 const UNDER_WAY: usize = 256;
 
 /// Collects the tunnels whose packets were delivered inside, by any worker.
-fn arrived(bench: &mut Bench, seen: &mut HashSet<Vec<u8>>) {
+fn arrived(bench: &mut GatewayBench, seen: &mut HashSet<Vec<u8>>) {
     let mut burst = Vec::new();
     for port in &mut bench.inside {
         port.receive(bench.peer.pool_mut(), LINK, &mut burst).expect("memory does not fail");

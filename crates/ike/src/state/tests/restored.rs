@@ -7,15 +7,15 @@ const SHARED: StateConfig =
     StateConfig { first_tunnel: 100, allow_weak: false, max_sas: 64, max_policies: 64, is_shared: true };
 
 /// A gateway whose charon has negotiated a child.
-fn leader() -> Bench {
-    let mut bench = Bench::new(SHARED);
+fn leader() -> StateBench {
+    let mut bench = StateBench::new(SHARED);
     bench.gateway.wall_ms = 1_000_000;
     bench.tunnel(7, 0x5555);
     bench.name(7, "site");
     bench
 }
 
-impl Bench {
+impl StateBench {
     /// The records of all SAs, those of inbound ones first.
     fn records(&self) -> Vec<Message> {
         let mut records: Vec<_> = self.gateway.records.values().cloned().collect();
@@ -24,8 +24,9 @@ impl Bench {
     }
 
     /// Another gateway, at this time, with what it takes over.
-    fn successor(&self, wall_ms: u64) -> (Bench, Vec<Result<SaNumber, RestoreError>>) {
-        let mut bench = Bench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 77 };
+    fn successor(&self, wall_ms: u64) -> (StateBench, Vec<Result<SaNumber, RestoreError>>) {
+        let mut bench =
+            StateBench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 77 };
         bench.gateway.wall_ms = wall_ms;
         let records = self.records();
         let taken: Vec<_> = records
@@ -86,7 +87,7 @@ fn a_third_gateway_takes_over_what_the_second_had() {
 
 #[test]
 fn what_changes_is_reported_and_what_does_not_is_not() {
-    let mut bench = Bench::new(SHARED);
+    let mut bench = StateBench::new(SHARED);
     bench.tunnel(7, 0x5555);
     assert_eq!(bench.records().len(), 2);
     let reported = bench.gateway.shared;
@@ -95,7 +96,7 @@ fn what_changes_is_reported_and_what_does_not_is_not() {
     bench.good(CharonRequest::DelPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7)));
     assert_eq!(bench.gateway.shared, reported, "a count and another tunnel's trap are in no record");
     bench.good(CharonRequest::DelPolicy(policy(WirePolicyDirection::Out, PolicyClass::Regular, 7)));
-    let policies = |bench: &Bench| decoded(&bench.records()[0]).policies.len();
+    let policies = |bench: &StateBench| decoded(&bench.records()[0]).policies.len();
     assert_eq!((bench.gateway.shared, policies(&bench)), (reported + 2, 2));
     bench.name(7, "site");
     assert_eq!(decoded(&bench.records()[1]).connection, "site");
@@ -133,7 +134,7 @@ fn the_charon_of_the_new_leader_negotiates_its_own_and_the_old_ones_end_with_the
     for session in [1, 2] {
         let (mut second, restored) = first.successor(1_010_000);
         second.state.connect(session, &mut second.gateway);
-        let of = |bench: &Bench| match bench.gateway.policies[0].action {
+        let of = |bench: &StateBench| match bench.gateway.policies[0].action {
             Action::Protect(tunnel) => tunnel,
             other => panic!("{other:?} protects nothing"),
         };
@@ -155,7 +156,7 @@ fn old_sas_end_when_new_ones_carry_the_traffic_and_they_are_idle() {
     let (mut second, _) = leader().successor(1_010_000);
     second.state.connect(2, &mut second.gateway);
     let used = |packets, idle_s| SaUsage { packets, idle_s, ..SaUsage::default() };
-    let retire = |bench: &mut Bench, usage| {
+    let retire = |bench: &mut StateBench, usage| {
         bench.gateway.usage = usage;
         bench.state.retire_succeeded(&mut bench.gateway)
     };
@@ -197,7 +198,8 @@ fn of_several_former_charons_the_last_ones_sas_come_first() {
     let mut records: Vec<Message> =
         second.gateway.records.values().chain(&first.records()).cloned().collect();
     for _ in 0..2 {
-        let mut third = Bench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 99 };
+        let mut third =
+            StateBench { state: CharonState::new(SHARED), gateway: Memory::default(), random: 99 };
         third.gateway.wall_ms = 1_020_000;
         let taken: Vec<_> =
             records.iter().map(|record| TakenSa { record, sent: 0, accepted: 0, iv_start: 0 }).collect();

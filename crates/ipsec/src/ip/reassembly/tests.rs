@@ -7,13 +7,13 @@ use std::net::IpAddr;
 
 const FRAMES: [usize; 3] = [400, 80, 48];
 
-struct Bench {
+struct ReassemblyBench {
     pool: FramePool,
     reassembly: Reassembly,
     drops: DropCounters,
 }
 
-impl Bench {
+impl ReassemblyBench {
     fn new(config: ReassemblyConfig) -> Self {
         Self {
             pool: FramePool::new(FRAMES[0], FRAMES[1]).with_huge(FRAMES[2]),
@@ -61,7 +61,7 @@ fn packet(is_v6: bool, source: u8, traffic_class: u8, body: usize) -> Vec<u8> {
 #[test]
 fn an_overlap_condemns_the_datagram_and_what_follows() {
     for is_v6 in [false, true] {
-        let mut bench = Bench::new(ReassemblyConfig::default());
+        let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
         let mut first = bench.cut(&packet(is_v6, 1, 0, 3_000), 1_280, 1);
         let mut other = bench.cut(&packet(is_v6, 1, 0, 3_000), 800, 1);
         assert_eq!(bench.take(0, first.remove(0)), None);
@@ -79,7 +79,7 @@ fn an_overlap_condemns_the_datagram_and_what_follows() {
 
 #[test]
 fn the_same_fragment_with_other_bytes_is_an_overlap_and_with_the_same_a_duplicate() {
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     let whole = packet(false, 1, 0, 3_000);
     let mut pieces = bench.cut(&whole, 1_500, 1);
     let again = bench.pool.take_filled(&pieces[1], 0).expect("a frame");
@@ -96,7 +96,7 @@ fn the_same_fragment_with_other_bytes_is_an_overlap_and_with_the_same_a_duplicat
 
 #[test]
 fn a_datagram_that_is_late_is_dropped_fragment_by_fragment() {
-    let mut bench = Bench::new(ReassemblyConfig { timeout_ns: 100, ..Default::default() });
+    let mut bench = ReassemblyBench::new(ReassemblyConfig { timeout_ns: 100, ..Default::default() });
     let mut pieces = bench.cut(&packet(false, 1, 0, 4_000), 1_500, 1);
     let last = pieces.pop().expect("three");
     for piece in pieces {
@@ -113,7 +113,7 @@ fn a_datagram_that_is_late_is_dropped_fragment_by_fragment() {
 #[test]
 fn one_source_cannot_take_all_the_memory_and_many_sources_evict_the_oldest() {
     let mut bench =
-        Bench::new(ReassemblyConfig { datagrams: 4, per_source: 2, ..ReassemblyConfig::default() });
+        ReassemblyBench::new(ReassemblyConfig { datagrams: 4, per_source: 2, ..ReassemblyConfig::default() });
     for (now_ns, (source, id)) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (4, 1)].into_iter().enumerate() {
         let mut pieces = bench.cut(&packet(false, source, 0, 2_000), 1_500, id);
         assert_eq!(bench.take(now_ns as u64, pieces.remove(0)), None);
@@ -126,7 +126,7 @@ fn one_source_cannot_take_all_the_memory_and_many_sources_evict_the_oldest() {
 
 #[test]
 fn a_flood_in_the_peers_name_does_not_shut_the_peer_out() {
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     let expected = packet(false, 1, 0, 2_000);
     for id in 0..100 {
         let mut pieces = bench.cut(&packet(false, 1, 0, 2_000), 1_500, 1_000 + id);
@@ -144,7 +144,8 @@ fn a_flood_in_the_peers_name_does_not_shut_the_peer_out() {
 fn where_reassembly_is_off_every_fragment_is_counted() {
     for config in [(0, 16), (16, 0)] {
         let (datagrams, per_source) = config;
-        let mut bench = Bench::new(ReassemblyConfig { datagrams, per_source, ..Default::default() });
+        let mut bench =
+            ReassemblyBench::new(ReassemblyConfig { datagrams, per_source, ..Default::default() });
         for piece in bench.cut(&packet(false, 1, 0, 2_000), 1_500, 1) {
             assert_eq!(bench.take(0, piece), None);
         }
@@ -154,7 +155,8 @@ fn where_reassembly_is_off_every_fragment_is_counted() {
 
 #[test]
 fn without_a_frame_a_fragment_is_dropped() {
-    let mut bench = Bench::new(ReassemblyConfig { datagrams: 100, per_source: 100, ..Default::default() });
+    let mut bench =
+        ReassemblyBench::new(ReassemblyConfig { datagrams: 100, per_source: 100, ..Default::default() });
     for id in 0..81 {
         let mut pieces = bench.cut(&packet(false, 1, 0, 1_600), 1_500, id);
         bench.pool.give_back(pieces.remove(1));
@@ -165,7 +167,7 @@ fn without_a_frame_a_fragment_is_dropped() {
 
 #[test]
 fn tiny_uneven_empty_and_endless_fragments_are_refused() {
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     for (body, flags, reason) in [
         (40, 0x2000u16, DropReason::FragmentTiny),
         (57, 0x2000, DropReason::FragmentMalformed),
@@ -192,7 +194,7 @@ fn the_longest_datagram_is_put_together_from_fragments_of_any_path() {
     for is_v6 in [false, true] {
         for mtu in [576, 1_280, 1_500, 9_000] {
             for backwards in [false, true] {
-                let mut bench = Bench::new(ReassemblyConfig::default());
+                let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
                 let expected = longest(is_v6, 1);
                 let mut pieces = bench.cut(&expected, mtu, 1);
                 if backwards {
@@ -210,7 +212,7 @@ fn the_longest_datagram_is_put_together_from_fragments_of_any_path() {
 fn a_datagram_longer_than_any_packet_is_refused_whole() {
     // 65,515 bytes of payload are all that IPv4 has room for behind its header; 65,528 do not end
     // past 65,535.
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     let mut pieces = bench.cut(&longest(false, 1), 1_500, 1);
     let last = pieces.last_mut().expect("45 pieces");
     last.append(13).expect("room").fill(0);
@@ -224,13 +226,13 @@ fn a_datagram_longer_than_any_packet_is_refused_whole() {
 #[test]
 fn huge_datagrams_are_few_in_all_and_fewer_from_one_source() {
     let config = ReassemblyConfig { huge: 3, huge_per_source: 2, ..Default::default() };
-    let mut bench = Bench::new(config);
-    let begin = |bench: &mut Bench, now_ns, source, id| {
+    let mut bench = ReassemblyBench::new(config);
+    let begin = |bench: &mut ReassemblyBench, now_ns, source, id| {
         let mut pieces = bench.cut(&longest(false, source), 9_000, id);
         assert_eq!(bench.take(now_ns, pieces.pop().expect("the last")), None);
         bench.pool.give_back_burst(&mut pieces);
     };
-    let huge = |bench: &Bench| FRAMES[2] - bench.pool.available(FrameSize::Huge);
+    let huge = |bench: &ReassemblyBench| FRAMES[2] - bench.pool.available(FrameSize::Huge);
     for (now_ns, (source, id)) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (4, 1)].into_iter().enumerate() {
         begin(&mut bench, now_ns as u64, source, id);
         assert!(huge(&bench) <= config.huge);
@@ -249,7 +251,7 @@ fn huge_datagrams_are_few_in_all_and_fewer_from_one_source() {
 
 #[test]
 fn a_datagram_for_which_there_is_no_huge_frame_is_counted_to_its_last_fragment() {
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     let mut pieces = bench.cut(&packet(true, 1, 0, 20_000), 1_500, 1);
     // The first piece is in the whole packet's frame, which goes back when it has come.
     pieces.reverse();
@@ -266,7 +268,7 @@ fn a_datagram_for_which_there_is_no_huge_frame_is_counted_to_its_last_fragment()
 fn congestion_met_by_one_fragment_counts_for_the_datagram() {
     for is_v6 in [false, true] {
         for (others, expected) in [(2u8, Some(3)), (0, None)] {
-            let mut bench = Bench::new(ReassemblyConfig::default());
+            let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
             let mut pieces = bench.cut(&packet(is_v6, 1, 0xb8 | others, 2_000), 1_280, 1);
             if is_v6 {
                 pieces[1][1] |= 0x30;
@@ -284,7 +286,7 @@ fn congestion_met_by_one_fragment_counts_for_the_datagram() {
 
 #[test]
 fn a_whole_ipv6_packet_with_a_fragment_header_loses_the_header() {
-    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
     let plain = packet(true, 1, 0, 100);
     let mut bytes = plain.clone();
     bytes.splice(40..40, [50, 0, 0, 0, 0, 0, 0, 1]);
@@ -303,7 +305,7 @@ proptest! {
         order in any::<u64>(),
         interleaved: bool,
     ) {
-        let mut bench = Bench::new(ReassemblyConfig::default());
+        let mut bench = ReassemblyBench::new(ReassemblyConfig::default());
         let expected = packet(is_v6, 1, 0, body);
         let mut pieces = bench.cut(&expected, mtu, 1);
         if interleaved {
@@ -329,7 +331,7 @@ proptest! {
             0..200,
         ),
     ) {
-        let mut bench = Bench::new(ReassemblyConfig {
+        let mut bench = ReassemblyBench::new(ReassemblyConfig {
             datagrams: 3, per_source: 2, huge: 2, huge_per_source: 1, timeout_ns: 50,
         });
         let total = fragments.len();
