@@ -20,7 +20,8 @@ use socket::Listener;
 /// The gateway's side of charon's requests. Called from the server's threads, possibly
 /// concurrently.
 pub trait Handler: Send + Sync + 'static {
-    /// A charon has connected; pass it on to [`State::connect`](crate::state::State::connect).
+    /// A charon has connected; pass it on to
+    /// [`CharonState::connect`](crate::state::CharonState::connect).
     fn connected(&self, session: u64, charon: &str);
 
     /// Executes a request. charon waits for two seconds.
