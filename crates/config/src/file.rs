@@ -87,6 +87,7 @@ tables! {
         late_margin_us: u64,
         overtake: bool,
         window_order: String,
+        ageing: usize,
         credits: usize,
         window: usize,
         window_min: usize,

@@ -14,6 +14,8 @@ use super::file;
 /// How late an engine may be before it is no longer waited for, in us, by default. Above what a
 /// time slice on a busy core adds to a prediction, far below what an operator would notice.
 const LATE_MARGIN_US: u64 = 200;
+/// The most multi-packets that may pass one of the window.
+const AGEING_MAX: usize = 1_000_000;
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;
 
@@ -40,6 +42,10 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         depth_unit: named(c, file.depth_unit.as_ref(), "scheduler.depth_unit"),
         late_margin: Some(late_margin_us * 1000),
         order: order(c, file),
+        ageing: file
+            .ageing
+            .as_ref()
+            .map(|given| c.in_range(Some(given), "scheduler.ageing", 0, (0, AGEING_MAX))),
         credits: file
             .credits
             .as_ref()

@@ -4,7 +4,8 @@
 //!
 //! For instructions, which no other load changes, with the newest of `target/release/deps`:
 //! `valgrind --tool=callgrind --toggle-collect='*Source::run*' scheduler-* count 32 100`, with the
-//! window and the SAs; a third word `ordered` adds the order.
+//! window and the SAs; a third word `ordered` adds the order, and the name of a policy takes
+//! engines that differ.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -55,6 +56,21 @@ impl Source {
         Self { scheduler, order, working: VecDeque::with_capacity(128), released: Vec::new(), now: 0 }
     }
 
+    /// `software` and `multibuffer` on another core, with the costs of
+    /// docs/lab/results/engine-costs.csv: engines that differ, as a policy meets them.
+    fn unlike(policy: Policy, window: usize) -> Self {
+        let engine = |(is_cpu, t_init, t_block)| EngineModel {
+            name: String::new(),
+            is_cpu,
+            depth: 64,
+            costs: vec![Some(CostModel { t_init, t_block })],
+        };
+        let engines = [(true, 251.0, 42.2), (false, 1_037.0, 7.0)].map(engine).to_vec();
+        let config = SchedulerConfig { policy, window, ..SchedulerConfig::default() };
+        let scheduler = Scheduler::new(config, engines).expect("in range");
+        Self { scheduler, ..Self::new(policy, window, false) }
+    }
+
     /// Feeds all packets through; whenever the queues are full the oldest multi-packet completes.
     #[inline(never)]
     fn run(&mut self, sas: &[u32]) {
@@ -100,6 +116,15 @@ fn packet(c: &mut Criterion) {
         let name = format!("finishing-time, window {window}, {count} SAs{order}");
         group.bench_function(name, |b| b.iter(|| source.run(&sas)));
     }
+    for (policy, count) in [Policy::FinishingTime, Policy::Sufferage]
+        .into_iter()
+        .flat_map(|of| [1, 100, 10_000].map(|count| (of, count)))
+    {
+        let sas = sas(count);
+        let mut source = Source::unlike(policy, 32);
+        let name = format!("unlike engines, {policy}, window 32, {count} SAs");
+        group.bench_function(name, |b| b.iter(|| source.run(&sas)));
+    }
     let sas = sas(100);
     let mut source = Source::new(Policy::RoundRobin, 32, false);
     group.bench_function("round-robin, window 32, 100 SAs", |b| b.iter(|| source.run(&sas)));
@@ -135,6 +160,14 @@ fn count(window: &str, sas_count: &str, is_ordered: bool) {
     println!("{} packets", sas.len());
 }
 
+/// The count with engines that differ, under a policy.
+fn count_unlike(window: &str, sas_count: &str, policy: &str) {
+    let (window, count) = (window.parse().expect("a window"), sas_count.parse().expect("a number of SAs"));
+    let sas = sas(count);
+    Source::unlike(policy.parse().expect("a policy"), window).run(&sas);
+    println!("{} packets", sas.len());
+}
+
 criterion_group!(benches, packet, order);
 
 fn main() {
@@ -142,6 +175,7 @@ fn main() {
     match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["count", window, sas] => count(window, sas, false),
         ["count", window, sas, "ordered"] => count(window, sas, true),
+        ["count", window, sas, policy] => count_unlike(window, sas, policy),
         _ => {
             benches();
             Criterion::default().configure_from_args().final_summary();

@@ -43,9 +43,11 @@ impl<R> Search<'_, R> {
     #[inline]
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
         match (policy, self.full_queue) {
-            (Policy::FinishingTime, FullQueue::Wait) => self.lowest_of_all(),
-            (Policy::FinishingTime, FullQueue::Skip) => self.lowest_of_open(),
-            (baseline, _) => self.by_baseline(baseline, self.open(), last),
+            (Policy::FinishingTime | Policy::Sufferage, FullQueue::Wait) => self.lowest_of_all(),
+            (Policy::FinishingTime | Policy::Sufferage, FullQueue::Skip) => {
+                self.lowest(self.open_with_credit(), |choice| choice.finish)
+            }
+            (baseline, _) => self.by_baseline(baseline, self.open_with_credit(), last),
         }
     }
 
@@ -126,11 +128,33 @@ impl<R> Search<'_, R> {
         open
     }
 
+    /// Capable engines that have room and a credit for this multi-packet.
+    #[inline]
+    pub(crate) fn open_with_credit(&self) -> EngineMask {
+        let mut open = self.open();
+        if self.credits.is_some() {
+            for engine in open {
+                open.set(engine, self.has_room(engine));
+            }
+        }
+        open
+    }
+
+    /// The engines among which a policy chooses: all that are not late where it waits for room, and
+    /// otherwise, or if all are late, those with room.
+    #[inline]
+    pub(crate) fn considered(&self) -> EngineMask {
+        match self.full_queue {
+            FullQueue::Wait => self.in_time().or_if_empty(self.open()),
+            FullQueue::Skip => self.open_with_credit(),
+        }
+    }
+
     /// Kept out of the finishing-time policy's code.
     #[inline(never)]
     fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
         match policy {
-            Policy::FinishingTime => self.lowest(open, |choice| choice.finish),
+            Policy::FinishingTime | Policy::Sufferage => self.lowest(open, |choice| choice.finish),
             Policy::CpuOnly => self.of_kind(open, true),
             Policy::RoundRobin => open.first_after(last).map(|engine| self.choice(engine)),
             Policy::PacketSize(threshold) => self.of_kind(open, self.bytes < u64::from(threshold)),
@@ -169,15 +193,42 @@ impl<R> Search<'_, R> {
             if !among.contains(engine) {
                 continue;
             }
-            // One number, so that no branch depends on which engine is faster, which is
-            // unpredictable. Times are those of an `i64`, which leaves a bit.
-            let key = key(&self.choice_of(engine, queue, *processing));
-            let rank = u128::from(key) << 64 | u128::from(queue.if_cpu & 1 << 63 | *processing);
+            let rank = self.rank(key(&self.choice_of(engine, queue, *processing)), queue, *processing);
             if rank < lowest {
                 (best, lowest) = (engine, rank);
             }
         }
         best
+    }
+
+    /// The engine with the lowest key, in the order of [`lowest`](Self::lowest), and by how much
+    /// the second lowest key exceeds it, in ticks: 0 if there is no other engine.
+    #[inline]
+    pub(crate) fn two_lowest(
+        &self,
+        among: EngineMask,
+        key: impl Fn(&Choice) -> u64,
+    ) -> Option<(Choice, u64)> {
+        let (mut best, mut lowest, mut second) = (among.first()?, u128::MAX, u128::MAX);
+        for (engine, (queue, processing)) in self.engines.queues().zip(self.processing).enumerate() {
+            if !among.contains(engine) {
+                continue;
+            }
+            let rank = self.rank(key(&self.choice_of(engine, queue, *processing)), queue, *processing);
+            second = second.min(lowest.max(rank));
+            if rank < lowest {
+                (best, lowest) = (engine, rank);
+            }
+        }
+        let sufferage = if second == u128::MAX { 0 } else { (second >> 64) as u64 - (lowest >> 64) as u64 };
+        Some((self.choice(best), sufferage))
+    }
+
+    /// One number for a key and what decides on a tie, so that no branch depends on which engine is
+    /// faster, which is unpredictable. Times are those of an `i64`, which leaves a bit.
+    #[inline]
+    fn rank(&self, key: u64, queue: &EngineQueue<R>, processing: u64) -> u128 {
+        u128::from(key) << 64 | u128::from(queue.if_cpu & 1 << 63 | processing)
     }
 
     /// Capable engines that are available, with room or without.

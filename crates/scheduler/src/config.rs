@@ -24,12 +24,11 @@ pub enum ClassDiscipline {
 pub struct SchedulerConfig {
     /// Which engine gets a multi-packet.
     pub policy: Policy,
-    /// A heuristic that takes the policy's place, for research. The head of the window is passed by
-    /// at most as many multi-packets as the window has packets; then the heuristic sees nothing
-    /// else.
+    /// A heuristic that takes the policy's place, for research. It has `full_queue`, `credits` and
+    /// `ageing` as the policy `sufferage` has them.
     pub heuristic: Option<HeuristicFactory>,
-    /// What the policy `finishing-time` does if the best engine's queue is full. The baselines have
-    /// rules of their own.
+    /// What the policies `finishing-time` and `sufferage`, and a heuristic, do if the best engine's
+    /// queue is full. The baselines have rules of their own.
     pub full_queue: FullQueue,
     /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
     pub depth_unit: DepthUnit,
@@ -40,10 +39,14 @@ pub struct SchedulerConfig {
     pub late_margin: Option<u64>,
     /// The order in which multi-packets leave the window.
     pub order: WindowOrder,
-    /// The most multi-packets that the policy `finishing-time` gives an engine, as long as it waits
-    /// for room, so that the rest stays in the window where its engine can still be chosen. An
-    /// engine whose work ahead is shorter than what the slowest engine would need for the
-    /// multi-packet may hold more, up to its depth. `None` for as many as the depth allows.
+    /// With policy `sufferage` and with a heuristic that looks at the whole window: how many others
+    /// may pass a multi-packet before it goes next; 0 for the order of arrival. `None` for twice
+    /// as many as the window has packets.
+    pub ageing: Option<usize>,
+    /// The most multi-packets that an engine is given, under every policy, so that the rest stays
+    /// in the window where its engine can still be chosen. An engine whose work ahead is shorter
+    /// than what the slowest engine would need for the multi-packet may hold more, up to its depth.
+    /// `None` for as many as the depth allows.
     pub credits: Option<usize>,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
@@ -83,6 +86,7 @@ impl Default for SchedulerConfig {
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
             order: WindowOrder::Arrival,
+            ageing: None,
             credits: None,
             window: 32,
             max_wait: 0,

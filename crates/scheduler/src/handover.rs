@@ -25,7 +25,7 @@ impl<R> HandoverSearch<'_, R> {
         let finish = |choice: &Choice| choice.finish.saturating_add(self.handover(choice.engine));
         let in_time = search.in_time();
         if search.full_queue == FullQueue::Skip || in_time.is_empty() {
-            return search.lowest(self.worth_it(search.open()), finish);
+            return search.lowest(self.worth_it(search.considered()), finish);
         }
         let best = search.lowest(self.worth_it(in_time), finish)?;
         if search.has_room(best.engine) {
@@ -34,6 +34,12 @@ impl<R> HandoverSearch<'_, R> {
         // While the caller waits for room its core has no overhead.
         let without_overhead = Self { search: Search { overhead: 0, ..*search }, ..*self };
         if search.overhead > 0 { without_overhead.choose() } else { None }
+    }
+
+    /// As [`Search::two_lowest`], with the handover, among the engines considered.
+    pub(crate) fn two_lowest(&self) -> Option<(Choice, u64)> {
+        let finish = |choice: &Choice| choice.finish.saturating_add(self.handover(choice.engine));
+        self.search.two_lowest(self.worth_it(self.search.considered()), finish)
     }
 
     /// The engines of `among` worth a handover. If more packets are at hand and the core has an

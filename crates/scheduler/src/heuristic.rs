@@ -3,16 +3,20 @@
 //! queues and costs.
 //!
 //! A heuristic sees the multi-packets that the window holds, in the order of their first packets,
-//! and the estimated time of each on every engine, and names one of them and an engine with room.
-//! Packets of an SA keep their order whatever it chooses, since a multi-packet has all of them. The
-//! overhead of the caller's core and handovers are not part of what it sees, and late engines are
-//! left out.
+//! and the estimated time of each on every engine, and names one of them and an engine. It has the
+//! rights of the gateway's own policy: with [`FullQueue::Wait`] it may name an engine without room,
+//! and is asked again after each arrival and completion, while the window grows; with
+//! [`FullQueue::Skip`] it sees only engines with room. An engine without
+//! [credits](crate::SchedulerConfig::credits) has no room. Packets of an SA keep their order
+//! whatever it chooses, since a multi-packet has all of them. The overhead of the caller's core and
+//! handovers are not part of what it sees, and late engines are left out.
 
 use std::fmt;
 
 use crate::choice::Choice;
 use crate::config::Input;
 use crate::engine::EngineQueue;
+use crate::room::FullQueue;
 use crate::scheduler::{Dispatch, Scheduler};
 use crate::window::Group;
 
@@ -24,8 +28,12 @@ pub trait Heuristic: Send {
         1
     }
 
-    /// The next multi-packet and its engine, which must have [room](Offer::has_room); `None` waits.
+    /// The next multi-packet and its engine. It waits if that engine has no
+    /// [room](Offer::has_room), as it does for `None`, and is asked again later.
     fn choose(&mut self, view: &View<'_>) -> Option<Pick>;
+
+    /// Called when what it chose goes to its engine.
+    fn assigned(&mut self, _view: &View<'_>, _pick: Pick) {}
 
     /// Called when an engine has completed a multi-packet.
     fn completed(&mut self, _done: &Done) {}
@@ -86,22 +94,18 @@ impl<'a> View<'a> {
         Self { now, groups, engines, offers }
     }
 
-    /// What an engine offers for a multi-packet; `None` if it is unavailable, late, or does not
-    /// support the algorithm.
+    /// What an engine offers for a multi-packet; `None` if it is unavailable, late, does not
+    /// support the algorithm, or has no room and is not waited for.
     pub fn offer(&self, group: usize, engine: usize) -> Option<Offer> {
         self.offers[group * self.engines.len() + engine]
     }
 
-    /// The engines that can process a multi-packet, with their offers.
+    /// The engines that can process a multi-packet, and are waited for or have room, with their
+    /// offers.
     pub fn offers(&self, group: usize) -> impl Iterator<Item = (usize, Offer)> + use<'a> {
         let engines = self.engines.len();
         let row = &self.offers[group * engines..(group + 1) * engines];
         row.iter().enumerate().filter_map(|(engine, offer)| offer.map(|offer| (engine, offer)))
-    }
-
-    /// The engines that can process a multi-packet and have room for it.
-    pub fn open(&self, group: usize) -> impl Iterator<Item = (usize, Offer)> + use<'a> {
-        self.offers(group).filter(|(_, offer)| offer.has_room)
     }
 
     /// The finishing time of a multi-packet on an engine (equation 1), in ticks from now.
@@ -137,7 +141,7 @@ pub struct EngineState {
 pub struct Offer {
     /// `p`: its estimated time for it, in ticks.
     pub processing: u64,
-    /// Whether its queue has room.
+    /// Whether its queue has room, and a credit for the multi-packet.
     pub has_room: bool,
 }
 
@@ -189,13 +193,15 @@ impl<T, R> Scheduler<T, R> {
         class: usize,
         only_idle: bool,
     ) -> Option<(Group, Choice)> {
-        let reach = if self.passed < self.size { mapping.heuristic.reach() } else { 1 };
+        let is_due = self.window.group(class).is_some_and(|first| self.is_passed_enough(&first));
+        let reach = if is_due { 1 } else { mapping.heuristic.reach() };
         self.describe(mapping, now, class, reach, only_idle)?;
         let Mapping { heuristic, groups, candidates, engines, offers } = mapping;
         let view = View::new(now, candidates, engines, offers);
-        let Pick { group, engine } = heuristic.choose(&view)?;
+        let pick = heuristic.choose(&view)?;
+        let Pick { group, engine } = pick;
         let offer = view.offer(group, engine).filter(|offer| offer.has_room)?;
-        self.passed = if group == 0 { 0 } else { self.passed + 1 };
+        heuristic.assigned(&view, pick);
         let wait = engines[engine].wait;
         let finish = wait.saturating_add(offer.processing);
         let choice = Choice { engine, wait, processing: offer.processing, finish };
@@ -234,14 +240,16 @@ impl<T, R> Scheduler<T, R> {
 
     fn describe_group(&mut self, mapping: &mut Mapping, now: u64, group: &Group) {
         self.costs.price(group.algorithm, group.blocks);
-        let in_time = self.search(now, Input::Ended, group).in_time();
+        let search = self.search(now, Input::Ended, group);
         let available = self.engines.available.and(self.costs.capable(group.algorithm));
+        let in_time = search.in_time();
         let usable = in_time.or_if_empty(available);
-        let places = self.depth_unit.places(group.packets, group.bytes);
-        let offers = self.engines.queues().zip(self.costs.prices()).enumerate();
-        mapping.offers.extend(offers.map(|(engine, (queue, processing))| {
-            let offer = Offer { processing: *processing, has_room: queue.has_room(places) };
-            usable.contains(engine).then_some(offer)
+        let waits = search.full_queue == FullQueue::Wait && !in_time.is_empty();
+        let offers = self.costs.prices().iter().enumerate();
+        mapping.offers.extend(offers.map(|(engine, processing)| {
+            let has_room = search.has_room(engine);
+            let is_offered = usable.contains(engine) && (has_room || waits);
+            is_offered.then_some(Offer { processing: *processing, has_room })
         }));
         let Group { packets, blocks, bytes, .. } = *group;
         mapping.candidates.push(Candidate { packets, blocks, bytes });

@@ -86,6 +86,24 @@
 //!
 //! The `w` and `p` of a [`Dispatch`] exclude it. An unstated cost is 0.
 //!
+//! # The policy `sufferage`
+//!
+//! [`Policy::Sufferage`] considers all multi-packets of a full window, and not only the first one
+//! (a batch-mode heuristic of Maheswaran et al., 1999):
+//! - The multi-packet goes next whose second lowest finishing time exceeds its lowest by most (its
+//!   *sufferage*), to the engine with its lowest. On a tie the one nearer to the head goes first.
+//! - If that engine has no room, nothing goes: the window grows, and the choice is made again at
+//!   each arrival and completion. [`FullQueue::Skip`] leaves engines without room out instead.
+//! - A multi-packet that as many others have passed as [`SchedulerConfig::ageing`] says goes next,
+//!   as policy `finishing-time` would send it. Only the first one can be that: it was passed by at
+//!   least as many as any other.
+//! - While the window has room, which an idle engine or [`SchedulerConfig::max_wait`] may dispatch,
+//!   the first one goes next as well: it has waited longest, and nothing is short.
+//! - Late engines, the worker's overhead and handovers count as under `finishing-time`.
+//!
+//! With one engine, or with `ageing = 0`, this is `finishing-time`. A decision looks at every
+//! multi-packet and engine, which takes longer than the first one alone.
+//!
 //! # The order of a full window
 //!
 //! To assign each task to the machine where it finishes first is *minimum completion time*
@@ -103,8 +121,8 @@
 //! - [Credits](SchedulerConfig::credits) keep the engines' queues short, so that the packets that
 //!   wait are those that can still be assigned.
 //!
-//! While the window has room, multi-packets go in the order of arrival. The heuristics that this
-//! was compared with are outside this crate, which calls them as a [`Heuristic`].
+//! While the window has room, multi-packets go in the order of arrival. The heuristics that these
+//! rules were compared with are outside this crate, which calls them as a [`Heuristic`].
 //!
 //! # The change of SA
 //!
@@ -138,6 +156,7 @@ mod room;
 mod scheduler;
 mod settings;
 mod snapshot;
+mod sufferage;
 mod train;
 mod window;
 mod window_order;

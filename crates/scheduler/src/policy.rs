@@ -11,6 +11,11 @@ pub enum Policy {
     /// then the CPU. [`FullQueue`](crate::FullQueue) decides if its queue is full.
     #[default]
     FinishingTime,
+    /// Of all multi-packets in the window the one whose second lowest `f` exceeds its lowest by
+    /// most (*sufferage*, Maheswaran et al. 1999), to its lowest; one that was passed by as many as
+    /// [`ageing`](crate::SchedulerConfig::ageing) says goes next. `FullQueue` as above. See [the
+    /// crate's page](crate#the-policy-sufferage).
+    Sufferage,
     /// The CPU alone; other engines only if no available CPU supports the algorithm.
     CpuOnly,
     /// The engines with room in turns.
@@ -30,8 +35,9 @@ const PACKET_SIZE_DEFAULT: u32 = 128;
 
 impl Policy {
     /// All policies, with the default threshold.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::FinishingTime,
+        Self::Sufferage,
         Self::CpuOnly,
         Self::RoundRobin,
         Self::PacketSize(PACKET_SIZE_DEFAULT),
@@ -44,10 +50,17 @@ impl Policy {
         Self::ALL.map(Self::name).join(", ")
     }
 
+    /// Whether it chooses by finishing times, and is not a baseline.
+    #[inline]
+    pub const fn is_by_finishing_time(self) -> bool {
+        matches!(self, Self::FinishingTime | Self::Sufferage)
+    }
+
     /// The name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FinishingTime => "finishing-time",
+            Self::Sufferage => "sufferage",
             Self::CpuOnly => "cpu-only",
             Self::RoundRobin => "round-robin",
             Self::PacketSize(_) => "packet-size",

@@ -57,10 +57,11 @@ pub enum Completed {
 /// record of a multi-packet at an engine.
 pub struct Scheduler<T, R = ()> {
     pub(crate) policy: Policy,
-    full_queue: FullQueue,
+    pub(crate) full_queue: FullQueue,
     pub(crate) depth_unit: DepthUnit,
     pub(crate) late_margin: Option<u64>,
     credits: Option<usize>,
+    pub(crate) ageing: Option<usize>,
     pub(crate) order: WindowOrder,
     /// Multi-packets that went before the first one of the window since it came to be the first.
     pub(crate) passed: usize,
@@ -125,6 +126,7 @@ impl<T, R> Scheduler<T, R> {
             depth_unit: config.depth_unit,
             late_margin: config.late_margin,
             credits: config.credits,
+            ageing: config.ageing,
             order: config.order,
             passed: 0,
             size,
@@ -226,19 +228,19 @@ impl<T, R> Scheduler<T, R> {
             return None;
         }
         self.costs.price(group.algorithm, group.blocks);
-        if self.costs.has_handovers() && self.policy == Policy::FinishingTime {
-            return self.choose_with_handovers(now, input, group);
+        if self.costs.has_handovers() && self.policy.is_by_finishing_time() {
+            return self.handover_search(now, input, group).choose();
         }
         self.search(now, input, group).choose(self.policy, self.last)
     }
 
     /// Not inlined, for those without an engine elsewhere, who pay only a comparison.
     #[inline(never)]
-    fn choose_with_handovers(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
+    pub(crate) fn handover_search(&self, now: u64, input: Input, group: &Group) -> HandoverSearch<'_, R> {
         let search = self.search(now, input, group);
         let handovers = self.costs.handovers(group.algorithm);
         let (packets, has_more) = (u64::from(group.packets), input == Input::More);
-        HandoverSearch { search, handovers, packets, has_more }.choose()
+        HandoverSearch { search, handovers, packets, has_more }
     }
 
     #[inline]
@@ -261,8 +263,8 @@ impl<T, R> Scheduler<T, R> {
     /// The overhead of the caller's core for the packets at hand. Without more input only packets
     /// outside the group are delayed by an engine on that core; after the end of input none is.
     #[inline]
-    fn overhead(&self, input: Input, group: &Group) -> u64 {
-        if self.worker_overhead == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
+    pub(crate) fn overhead(&self, input: Input, group: &Group) -> u64 {
+        if self.worker_overhead == 0 || input == Input::Ended || !self.policy.is_by_finishing_time() {
             return 0;
         }
         let (chosen_for, at_least) = match input {
@@ -402,7 +404,7 @@ impl<T, R> Scheduler<T, R> {
     pub fn next_deadline(&self, now: u64) -> Option<u64> {
         let held_back = self.held_until().filter(|deadline| *deadline > now);
         let margin = self.late_margin.filter(|_| {
-            self.full_queue == FullQueue::Wait && self.policy == Policy::FinishingTime && self.waiting() > 0
+            self.full_queue == FullQueue::Wait && self.policy.is_by_finishing_time() && self.waiting() > 0
         });
         let late = margin.and_then(|margin| self.engines.next_late(now, margin));
         [held_back, late].into_iter().flatten().min()

@@ -13,7 +13,6 @@ mod times;
 use crate::config::Input;
 use crate::engine::Pending;
 use crate::engine_mask::EngineMask;
-use crate::policy::Policy;
 use crate::scheduler::{Dispatch, Scheduler};
 use crate::window::Group;
 use choice::TrainChoice;
@@ -146,7 +145,7 @@ impl<T, R> Scheduler<T, R> {
     /// - if an engine on the caller's core that takes no trains is cheaper than those that do,
     ///   including the cost of [sorting](Self::set_window_cost);
     /// - if its packets are [better bundled](Self::set_t_key) for one of these engines;
-    /// - if there are several engines and the policy is not the finishing time;
+    /// - if there are several engines and the policy is not by finishing times;
     /// - if the window bundles nothing, or holds packets back;
     /// - if there are several classes and an engine elsewhere;
     /// - and while anything else is sorted.
@@ -195,7 +194,7 @@ impl<T, R> Scheduler<T, R> {
         let has_choice = !capable.without(capable.first_alone()).is_empty();
         if takers.is_empty()
             || !elsewhere.without(takers).is_empty()
-            || has_choice && (self.policy != Policy::FinishingTime || self.mapping.is_some())
+            || has_choice && (!self.policy.is_by_finishing_time() || self.mapping.is_some())
             || !elsewhere.is_empty() && self.classes.count() > 1
             || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
         {

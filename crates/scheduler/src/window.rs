@@ -69,6 +69,9 @@ struct Batch<T> {
     next: u32,
     /// The class of the first.
     class: u8,
+    /// What [`Window::taken`] is for its class when all batches in front of it have been taken, and
+    /// none behind it.
+    turn: u64,
 }
 
 /// A batch's link in the list of a class.
@@ -132,6 +135,10 @@ pub(crate) struct Window<T> {
     counts: [usize; CLASSES],
     len: usize,
     bytes: u64,
+    /// Batches that stand here, and those that were taken so far, by the class of their first
+    /// packet.
+    standing: [u64; CLASSES],
+    taken: [u64; CLASSES],
     bursts: VecDeque<WholeBurst<T>>,
     spare: Vec<Vec<T>>,
 }
@@ -148,6 +155,7 @@ impl<T> Window<T> {
             sa: 0,
             next: if at + 1 < size.packets as u32 { at + 1 } else { NONE },
             class: 0,
+            turn: 0,
         });
         Self {
             batches: batches.collect(),
@@ -160,6 +168,8 @@ impl<T> Window<T> {
             counts: [0; CLASSES],
             len: 0,
             bytes: 0,
+            standing: [0; CLASSES],
+            taken: [0; CLASSES],
             bursts: VecDeque::new(),
             spare: Vec::with_capacity(SPARE_BUFFERS),
         }
@@ -264,6 +274,8 @@ impl<T> Window<T> {
         (batch.arrived, batch.last) = (now, (now, 0));
         (batch.blocks, batch.bytes) = (0, 0);
         (batch.sa, batch.class, batch.next) = (sa, class as u8, NONE);
+        batch.turn = self.taken[class] + self.standing[class];
+        self.standing[class] += 1;
         let chain = &mut self.chains[sa as usize];
         chain.tail = at;
         match tail {
@@ -323,6 +335,13 @@ impl<T> Window<T> {
         }
     }
 
+    /// How many multi-packets that begin behind the first one of their class went before it.
+    #[inline]
+    pub(crate) fn passed(&self, first: &Group) -> u64 {
+        let batch = &self.batches[first.reference as usize];
+        self.taken[usize::from(batch.class)].saturating_sub(batch.turn)
+    }
+
     #[inline]
     fn group_of(&self, reference: u32, class: usize) -> Option<Group> {
         let sa = self.batches.get(reference as usize)?.sa;
@@ -351,6 +370,8 @@ impl<T> Window<T> {
         }
         batch.next = self.free;
         self.free = at;
+        self.standing[usize::from(batch.class)] -= 1;
+        self.taken[usize::from(batch.class)] += 1;
         let buffer = self.spare.pop().unwrap_or_else(|| new_buffer(&self.size));
         let items = std::mem::replace(&mut batch.items, buffer);
         self.len -= items.len();

@@ -22,8 +22,8 @@ pub enum WindowOrder {
     Overtake,
     /// While the window has room, the order of arrival. Once it is full, the multi-packet goes
     /// first that would suffer most from its second best engine (*sufferage*, Maheswaran et al.
-    /// 1999); only with the policy `finishing-time`. See [the crate's
-    /// page](crate#the-order-of-a-full-window).
+    /// 1999); only with the policy `finishing-time`, and not the [policy of that
+    /// name](Policy::Sufferage). See [the crate's page](crate#the-order-of-a-full-window).
     Sufferage,
 }
 
@@ -67,6 +67,9 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     pub(crate) fn next_group(&mut self, now: u64, input: Input, class: usize) -> Option<(Group, Choice)> {
         let group = self.window.group(class)?;
+        if self.policy == Policy::Sufferage {
+            return self.most_suffering(now, input, group);
+        }
         let by_urgency = self.order == WindowOrder::Sufferage && self.policy == Policy::FinishingTime;
         if by_urgency && self.is_closed(input) && self.passed < self.size {
             return self.most_urgent(now, input, group);

@@ -238,6 +238,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         depth_unit: config.depth_unit.name().to_owned(),
         late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
         window_order: config.order.name().to_owned(),
+        ageing: config.ageing,
         credits: config.credits,
         pool: None,
         predicts_transfers: false,

@@ -9,22 +9,21 @@ pub(crate) fn head_to((engine, _): (usize, Offer)) -> Pick {
     Pick { group: 0, engine }
 }
 
-/// MET: the engine with the shortest processing time. It waits for room there.
+/// MET: the engine with the shortest processing time.
 pub(crate) struct MinimumExecutionTime;
 
 impl Heuristic for MinimumExecutionTime {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        let best = view.offers(0).min_by_key(|(_, offer)| offer.processing)?;
-        best.1.has_room.then(|| head_to(best))
+        view.offers(0).min_by_key(|(_, offer)| offer.processing).map(head_to)
     }
 }
 
-/// OLB: the engine with room that becomes idle first.
+/// OLB: the engine that becomes idle first.
 pub(crate) struct OpportunisticLoadBalancing;
 
 impl Heuristic for OpportunisticLoadBalancing {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.open(0).min_by_key(|(engine, _)| view.engines[*engine].wait).map(head_to)
+        view.offers(0).min_by_key(|(engine, _)| view.engines[*engine].wait).map(head_to)
     }
 }
 
@@ -33,7 +32,7 @@ impl Heuristic for OpportunisticLoadBalancing {
 const PERCENT: usize = 70;
 
 /// KPB: the lowest finishing time among the k % of engines with the shortest processing time,
-/// rounded up. It waits for room there.
+/// rounded up.
 pub(crate) struct KPercentBest;
 
 impl Heuristic for KPercentBest {
@@ -41,7 +40,6 @@ impl Heuristic for KPercentBest {
         let mut all: Vec<(usize, Offer)> = view.offers(0).collect();
         all.sort_by_key(|(_, offer)| offer.processing);
         all.truncate((all.len() * PERCENT).div_ceil(100));
-        let best = all.into_iter().min_by_key(|(engine, offer)| view.finish(*engine, *offer))?;
-        best.1.has_room.then(|| head_to(best))
+        all.into_iter().min_by_key(|(engine, offer)| view.finish(*engine, *offer)).map(head_to)
     }
 }

@@ -45,11 +45,13 @@ impl Heuristic for Prequal {
         let is_cold = |(engine, _): &(usize, Offer)| queued(*engine) < limit.max(1);
         let latency = |(engine, _): &(usize, Offer)| self.latency(*engine, queued(*engine));
         let coldest =
-            view.open(0).filter(is_cold).min_by(|one, other| latency(one).total_cmp(&latency(other)));
-        let fewest = || view.open(0).min_by_key(|(engine, _)| queued(*engine));
-        let chosen = coldest.or_else(fewest)?;
-        self.in_flight[chosen.0].push_back(queued(chosen.0));
-        Some(head_to(chosen))
+            view.offers(0).filter(is_cold).min_by(|one, other| latency(one).total_cmp(&latency(other)));
+        let fewest = || view.offers(0).min_by_key(|(engine, _)| queued(*engine));
+        coldest.or_else(fewest).map(head_to)
+    }
+
+    fn assigned(&mut self, view: &View<'_>, pick: Pick) {
+        self.in_flight[pick.engine].push_back(view.engines[pick.engine].queued);
     }
 
     fn completed(&mut self, done: &Done) {

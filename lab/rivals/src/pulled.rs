@@ -16,7 +16,7 @@ pub(crate) struct LateBinding;
 impl Heuristic for LateBinding {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
         let queued = |engine: usize| view.engines[engine].queued;
-        let with_credit = view.open(0).filter(|(engine, _)| queued(*engine) < CREDITS);
+        let with_credit = view.offers(0).filter(|(engine, _)| queued(*engine) < CREDITS);
         with_credit.min_by_key(|(engine, _)| queued(*engine)).map(head_to)
     }
 }

@@ -4,16 +4,16 @@ use convoy_scheduler::{Done, Heuristic, Offer, Pick, View};
 
 use crate::immediate::head_to;
 
-/// JSQ: the shortest queue among engines with room.
+/// JSQ: the shortest queue.
 pub(crate) struct ShortestQueue;
 
 impl Heuristic for ShortestQueue {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.open(0).min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
+        view.offers(0).min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
     }
 }
 
-/// JSQ(2): the shorter queue of two engines with room drawn at random, by a fixed sequence
+/// JSQ(2): the shorter queue of two engines drawn at random, by a fixed sequence
 /// (SplitMix64, so that runs can be repeated).
 #[derive(Default)]
 pub(crate) struct ShortestOfTwo {
@@ -32,19 +32,19 @@ impl ShortestOfTwo {
 
 impl Heuristic for ShortestOfTwo {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        let mut open: Vec<(usize, Offer)> = view.open(0).collect();
-        while open.len() > 2 {
-            let out = self.draw(open.len());
-            open.swap_remove(out);
+        let mut drawn: Vec<(usize, Offer)> = view.offers(0).collect();
+        while drawn.len() > 2 {
+            let out = self.draw(drawn.len());
+            drawn.swap_remove(out);
         }
-        open.into_iter().min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
+        drawn.into_iter().min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
     }
 }
 
 /// Weight of the newest service time in its mean.
 const GAIN: f64 = 1.0 / 32.0;
 
-/// SED: the shortest expected delay of engines with room, the length of the queue with the new
+/// SED: the shortest expected delay: the length of the queue with the new
 /// multi-packet times the mean estimate of those that the engine completed.
 #[derive(Default)]
 pub(crate) struct ShortestExpectedDelay {
@@ -58,7 +58,7 @@ impl Heuristic for ShortestExpectedDelay {
             let mean = self.means[*engine].unwrap_or(offer.processing as f64);
             (view.engines[*engine].queued + 1) as f64 * mean
         };
-        view.open(0).min_by(|one, other| delay(one).total_cmp(&delay(other))).map(head_to)
+        view.offers(0).min_by(|one, other| delay(one).total_cmp(&delay(other))).map(head_to)
     }
 
     fn completed(&mut self, done: &Done) {

@@ -60,17 +60,20 @@ impl Heuristic for HillClimbedSplit {
         if self.fractions.len() != view.engines.len() {
             self.begin(view.engines.len());
         }
-        let chosen = view.open(0).max_by(|(one, _), (other, _)| {
+        let chosen = view.offers(0).max_by(|(one, _), (other, _)| {
             let due = |engine: usize| self.owed[engine] + self.fractions[engine];
             due(*one).total_cmp(&due(*other)).then(other.cmp(one))
-        })?;
+        });
+        chosen.map(head_to)
+    }
+
+    fn assigned(&mut self, view: &View<'_>, pick: Pick) {
         let blocks = view.groups[0].blocks as f64;
         self.owed.iter_mut().zip(&self.fractions).for_each(|(owed, fraction)| *owed += fraction * blocks);
-        self.owed[chosen.0] -= blocks;
+        self.owed[pick.engine] -= blocks;
         // What a full engine could not take is not made up for later.
         self.owed.iter_mut().for_each(|owed| *owed = owed.clamp(-16.0 * blocks, 16.0 * blocks));
         self.blocks += blocks;
-        Some(head_to(chosen))
     }
 
     fn completed(&mut self, done: &Done) {

@@ -1,4 +1,7 @@
-use convoy_scheduler::{Candidate, Done, EngineState, Heuristic, Offer, Pick, View};
+use convoy_scheduler::{
+    Candidate, CostModel, Done, EngineModel, EngineState, FullQueue, Heuristic, Input, Item, Offer, Pick,
+    Scheduler, SchedulerConfig, View,
+};
 
 use super::*;
 
@@ -14,7 +17,10 @@ fn choose(heuristic: &mut dyn Heuristic, window: &[[u64; 2]], engines: [(u64, us
         .flat_map(|times| times.iter().zip(engines))
         .map(|(processing, (_, queued))| Some(Offer { processing: *processing, has_room: queued < 10 }))
         .collect();
-    heuristic.choose(&View::new(0, &groups, &states, &offers))
+    let view = View::new(0, &groups, &states, &offers);
+    let pick = heuristic.choose(&view)?;
+    heuristic.assigned(&view, pick);
+    Some(pick)
 }
 
 fn by(name: &str, window: &[[u64; 2]], engines: [(u64, usize); 2]) -> Option<(usize, usize)> {
@@ -37,21 +43,20 @@ fn immediate_rules_look_at_times_waits_or_both() {
     assert_eq!(by("met", &window, engines), Some((0, 0)));
     assert_eq!(by("olb", &window, engines), Some((0, 1)));
     assert_eq!(by("kpb", &window, engines), Some((0, 1)));
-    // MET waits for its engine; OLB takes any with room.
-    assert_eq!(by("met", &window, [(100, 10), (50, 1)]), None);
-    assert_eq!(by("olb", &window, [(0, 10), (50, 1)]), Some((0, 1)));
+    // An engine without room is waited for.
+    assert_eq!(by("met", &window, [(100, 10), (50, 1)]), Some((0, 0)));
+    assert_eq!(by("olb", &window, [(0, 10), (50, 1)]), Some((0, 0)));
 }
 
 #[test]
 fn batch_rules_differ_in_which_multi_packet_goes_first() {
-    // The second finishes first, the third last, and the first loses most by the other engine.
+    // The second finishes first, and the third last.
     let window = [[20, 90], [10, 15], [50, 60]];
     let idle = [(0, 0), (0, 0)];
     assert_eq!(by("min-min", &window, idle), Some((1, 0)));
     assert_eq!(by("max-min", &window, idle), Some((2, 0)));
-    assert_eq!(by("sufferage", &window, idle), Some((0, 0)));
-    // An engine without room does not count.
-    assert_eq!(by("min-min", &window, [(0, 10), (0, 0)]), Some((1, 1)));
+    // An engine without room is waited for.
+    assert_eq!(by("min-min", &window, [(0, 10), (0, 0)]), Some((1, 0)));
 }
 
 #[test]
@@ -96,4 +101,39 @@ fn a_split_gives_each_engine_its_fraction() {
         given[pick.engine] += 1;
     }
     assert_eq!(given, [500, 500]);
+}
+
+/// The engines that get the multi-packets of a window of six while none completes. Engine 0 takes
+/// 100 ticks for each, engine 1 takes 60, and two may wait for each.
+fn given(name: &str, full_queue: FullQueue, credits: Option<usize>) -> Vec<usize> {
+    let engine = |is_cpu, t_init| EngineModel {
+        name: String::new(),
+        is_cpu,
+        depth: 2,
+        costs: vec![Some(CostModel { t_init, t_block: 0.0 })],
+    };
+    let heuristic = by_name(name);
+    let config = SchedulerConfig { heuristic, full_queue, credits, window: 6, ..SchedulerConfig::default() };
+    let engines = vec![engine(true, 100.0), engine(false, 60.0)];
+    let mut scheduler = Scheduler::new(config, engines).expect("in range");
+    for sa in 0..6 {
+        let item = Item { sa, algorithm: 0, class: 0, blocks: 1, bytes: 16, payload: () };
+        scheduler.push(0, item).expect("the window has room");
+    }
+    std::iter::from_fn(|| scheduler.dispatch(0, Input::Ended).map(|dispatch| dispatch.engine)).collect()
+}
+
+#[test]
+fn a_rival_waits_for_a_full_engine_or_takes_one_with_room() {
+    assert_eq!(given("met", FullQueue::Wait, None), [1, 1, 1]);
+    assert_eq!(given("met", FullQueue::Skip, None), [1, 1, 1, 0, 0, 0]);
+    // The next would finish at 240 there, and at 200 elsewhere.
+    assert_eq!(given("min-min", FullQueue::Wait, None), [1, 0, 1, 1, 0]);
+}
+
+#[test]
+fn an_engine_without_credits_has_no_room_for_a_rival() {
+    // An engine may exceed its credit while it has less to do than the slowest would have.
+    assert_eq!(given("met", FullQueue::Wait, Some(1)), [1, 1]);
+    assert_eq!(given("met", FullQueue::Skip, Some(1)), [1, 1, 0]);
 }

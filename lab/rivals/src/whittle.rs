@@ -33,9 +33,11 @@ impl Heuristic for WhittleIndex {
             let service = (offer.processing as f64).max(1.0);
             gap * index(view.engines[*engine].queued, service / gap)
         };
-        let chosen = view.open(0).min_by(|one, other| of(one).total_cmp(&of(other)))?;
+        view.offers(0).min_by(|one, other| of(one).total_cmp(&of(other))).map(head_to)
+    }
+
+    fn assigned(&mut self, view: &View<'_>, _: Pick) {
         self.note_arrival(view.now);
-        Some(head_to(chosen))
     }
 }
 

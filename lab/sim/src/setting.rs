@@ -63,7 +63,8 @@ pub struct Setting {
     /// Name of the scheduler's policy, or of a rival from the literature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What the finishing-time policy does if the best processor's queue is full: `wait` or `skip`.
+    /// What a policy by finishing times or a rival does if the best processor's queue is full:
+    /// `wait` or `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_queue: Option<String>,
     /// Unit of the depth: `multi-packets`, `packets` or `bytes`.
@@ -72,6 +73,9 @@ pub struct Setting {
     /// Order in which multi-packets leave the window: `arrival`, `overtake` or `sufferage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_order: Option<String>,
+    /// How many others may pass a multi-packet of the window, under policy `sufferage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ageing: Option<usize>,
     /// The most multi-packets that a processor holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<usize>,
@@ -161,6 +165,7 @@ impl Setting {
         if let Some(name) = &self.window_order {
             platform.scheduler.window_order = known::<WindowOrder>(name)?.name().to_owned();
         }
+        platform.scheduler.ageing = self.ageing.or(platform.scheduler.ageing);
         platform.scheduler.credits = self.credits.or(platform.scheduler.credits);
         platform.scheduler.pool = self.pool.or(platform.scheduler.pool);
         platform.scheduler.predicts_transfers =

@@ -13,7 +13,8 @@ pub(crate) const CREDITS: usize = 4;
 pub struct Rule {
     /// Chooses the engine of a multi-packet.
     pub policy: Policy,
-    /// What `finishing-time` does when the best engine's queue is full; baselines ignore it.
+    /// What `finishing-time`, `sufferage` and a rival do when the best engine's queue is full;
+    /// baselines ignore it.
     pub full_queue: FullQueue,
     /// Which multi-packet of the window goes next; with [`WindowOrder::Sufferage`] engines also
     /// have four credits each.
@@ -38,9 +39,12 @@ impl Rule {
     /// As [`DEFAULT`](Self::DEFAULT), but a full window is served by sufferage, with credits.
     pub const SUFFERAGE: Self = Self { order: WindowOrder::Sufferage, ..Self::DEFAULT };
 
-    /// Both variants of the scheduler's own policy, and every baseline.
+    /// The policy that considers the whole window.
+    pub const WHOLE_WINDOW: Self = Self { policy: Policy::Sufferage, ..Self::DEFAULT };
+
+    /// Both variants of the scheduler's default policy, and every baseline.
     pub fn compared() -> Vec<Self> {
-        let baselines = Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime);
+        let baselines = Policy::ALL.into_iter().filter(|policy| !policy.is_by_finishing_time());
         let baselines = baselines.map(|policy| Self { policy, ..Self::DEFAULT });
         [Self::DEFAULT, Self::SKIP].into_iter().chain(baselines).collect()
     }
@@ -52,7 +56,7 @@ impl Rule {
 
     /// Whether it is not the scheduler's own rule.
     pub fn is_baseline(&self) -> bool {
-        self.policy != Policy::FinishingTime || self.rival.is_some()
+        !self.policy.is_by_finishing_time() || self.rival.is_some()
     }
 }
 
@@ -83,9 +87,9 @@ mod tests {
     #[test]
     fn both_ways_of_the_own_policy_and_each_baseline_once_have_names_of_their_own() {
         let rules = Rule::compared();
-        assert_eq!(rules.len(), Policy::ALL.len() + 1);
+        assert_eq!(rules.len(), Policy::ALL.len());
         assert_eq!(rules.iter().filter(|rule| !rule.is_baseline()).count(), 2);
-        let others = [Rule::OVERTAKE, Rule::SUFFERAGE];
+        let others = [Rule::OVERTAKE, Rule::SUFFERAGE, Rule::WHOLE_WINDOW];
         let mut names: Vec<String> = rules.iter().chain(&others).map(Rule::to_string).collect();
         names.sort_unstable();
         names.dedup();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::SchedulerConfig;
 use crate::cost::{CostModel, EngineModel, Handover};
+use crate::policy::Policy;
 
 const HERE: usize = 0;
 const THERE: usize = 1;

@@ -1,9 +1,10 @@
-//! Compares the scheduler with a plain implementation of rules 1 to 3 of
-//! docs/lab/simulator.md, and of the rule for the worker's overhead, that uses only scans and
+//! Compares the scheduler with a plain implementation of rules 1 to 3 of docs/lab/simulator.md, of
+//! the policy `sufferage`, and of the rule for the worker's overhead, that uses only scans and
 //! sums.
 
 use convoy_scheduler::{
-    CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig, WindowOrder,
+    CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler, SchedulerConfig,
+    WindowOrder,
 };
 use proptest::prelude::*;
 
@@ -13,6 +14,8 @@ struct Packet {
     sa: u32,
     bytes: u32,
     arrived: u64,
+    /// Multi-packets that went before it although their first packet stood behind it.
+    passed: usize,
 }
 
 impl Packet {
@@ -28,6 +31,8 @@ impl Packet {
 
 #[derive(Clone, Copy, Debug)]
 struct Limits {
+    policy: Policy,
+    ageing: Option<usize>,
     window: usize,
     bytes: u32,
     window_bytes: u64,
@@ -60,6 +65,9 @@ struct Choice {
     /// Including the core's overhead.
     finish: u64,
 }
+
+/// The finishing time with an overhead, whether it is a CPU, `p`, the engine and `w`.
+type Candidate = (u64, bool, u64, usize, u64);
 
 struct Plain {
     window: Vec<Packet>,
@@ -144,9 +152,8 @@ impl Plain {
         self.limits.worker_overhead * packets as u64
     }
 
-    /// The finishing time with an overhead, whether it is a CPU, `p`, the engine and `w`, for all
-    /// engines that can process a multi-packet.
-    fn candidates(&self, overhead: u64, now: u64, group: &[Packet]) -> Vec<(u64, bool, u64, usize, u64)> {
+    /// All engines that can process a multi-packet.
+    fn candidates(&self, overhead: u64, now: u64, group: &[Packet]) -> Vec<Candidate> {
         let blocks: u32 = group.iter().map(Packet::blocks).sum();
         let able = self.engines.iter().enumerate().filter(|(_, engine)| engine.is_available);
         let candidate = |(at, engine): (usize, &PlainEngine)| {
@@ -177,7 +184,8 @@ impl Plain {
         self.choice_with(overhead, now, group).or_else(|| self.choice_with(0, now, group))
     }
 
-    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<Choice> {
+    /// The candidates among which a policy by finishing times chooses.
+    fn considered(&self, overhead: u64, now: u64, group: &[Packet]) -> Vec<Candidate> {
         let mut candidates = self.candidates(overhead, now, group);
         let all_are_late = candidates.iter().all(|of| self.is_late(&self.engines[of.3], now));
         let waits = self.limits.full_queue == FullQueue::Wait && !all_are_late;
@@ -185,6 +193,11 @@ impl Plain {
             let engine = &self.engines[of.3];
             if waits { !self.is_late(engine, now) } else { self.has_room(engine, group) }
         });
+        candidates
+    }
+
+    fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<Choice> {
+        let candidates = self.considered(overhead, now, group);
         let (finish, _, processing, engine, wait) = candidates.into_iter().min()?;
         let choice = Choice { engine, wait, processing, finish };
         self.has_room(&self.engines[engine], group).then_some(choice)
@@ -194,12 +207,67 @@ impl Plain {
         if self.window.is_empty() || !self.is_due(now, ended) {
             return None;
         }
+        let (chosen, group) = match self.limits.policy {
+            Policy::Sufferage => self.most_suffering(now, ended)?,
+            _ => self.first_or_most_urgent(now, ended)?,
+        };
+        let Choice { engine: at, wait: w, processing: p, .. } = chosen;
+        let size = self.size(&group);
+        let engine = &mut self.engines[at];
+        if engine.costs.is_empty() {
+            engine.began = now;
+        }
+        engine.costs.push((p, size));
+        let places: Vec<usize> = group.iter().map(|packet| packet.place).collect();
+        self.window.retain(|packet| !places.contains(&packet.place));
+        for packet in self.window.iter_mut().filter(|packet| packet.place < places[0]) {
+            packet.passed += 1;
+        }
+        Some((at, w, p, places))
+    }
+
+    /// The SAs in the window, in the order of their first packets.
+    fn sas(&self) -> Vec<u32> {
         let mut sas: Vec<u32> = Vec::new();
         for packet in &self.window {
             if !sas.contains(&packet.sa) {
                 sas.push(packet.sa);
             }
         }
+        sas
+    }
+
+    /// Policy `sufferage`: of all groups of a full window the one whose second lowest finishing
+    /// time exceeds its lowest by most, to its lowest; the first one if enough have passed it. If
+    /// that engine has no room it waits, or, with an overhead of the core, chooses again without
+    /// it.
+    fn most_suffering(&self, now: u64, ended: bool) -> Option<(Choice, Vec<Packet>)> {
+        let is_passed_enough = self.window[0].passed >= self.limits.ageing.unwrap_or(2 * self.limits.window);
+        if !self.is_closed(ended) || is_passed_enough {
+            let group = self.group(self.window[0].sa);
+            return Some((self.choice(now, ended, &group)?, group));
+        }
+        [self.overhead(ended), 0].into_iter().find_map(|overhead| {
+            let mut most: Option<(u64, Choice, Vec<Packet>)> = None;
+            for group in self.sas().into_iter().map(|sa| self.group(sa)) {
+                let mut candidates = self.considered(overhead, now, &group);
+                candidates.sort_unstable();
+                let Some((finish, _, processing, engine, wait)) = candidates.first().copied() else {
+                    continue;
+                };
+                let sufferage = candidates.get(1).map_or(0, |second| second.0 - finish);
+                if most.as_ref().is_none_or(|most| sufferage > most.0) {
+                    most = Some((sufferage, Choice { engine, wait, processing, finish }, group));
+                }
+            }
+            let (_, choice, group) = most?;
+            self.has_room(&self.engines[choice.engine], &group).then_some((choice, group))
+        })
+    }
+
+    /// Policy `finishing-time`, with the order of the window.
+    fn first_or_most_urgent(&mut self, now: u64, ended: bool) -> Option<(Choice, Vec<Packet>)> {
+        let mut sas = self.sas();
         let is_closed = self.is_closed(ended);
         let by_urgency =
             self.limits.order == WindowOrder::Sufferage && is_closed && self.passed < self.limits.window;
@@ -219,16 +287,7 @@ impl Plain {
         let most = if by_urgency { groups.iter().map(|of| of.0).max()? } else { groups.first()?.0 };
         let (_, chosen, group) = groups.into_iter().find(|of| of.0 == most)?;
         self.passed = if group[0].sa == head { 0 } else { self.passed + 1 };
-        let Choice { engine: at, wait: w, processing: p, .. } = chosen;
-        let size = self.size(&group);
-        let engine = &mut self.engines[at];
-        if engine.costs.is_empty() {
-            engine.began = now;
-        }
-        engine.costs.push((p, size));
-        let places: Vec<usize> = group.iter().map(|packet| packet.place).collect();
-        self.window.retain(|packet| !places.contains(&packet.place));
-        Some((at, w, p, places))
+        Some((chosen, group))
     }
 
     fn complete(&mut self, now: u64, engine: usize) {
@@ -267,6 +326,8 @@ struct Pair {
 impl Pair {
     fn new(limits: Limits) -> Self {
         let config = SchedulerConfig {
+            policy: limits.policy,
+            ageing: limits.ageing,
             window: limits.window,
             byte_limit: limits.bytes,
             window_bytes: limits.window_bytes,
@@ -284,7 +345,7 @@ impl Pair {
     }
 
     fn push(&mut self, sa: u32, bytes: u32) -> Result<(), TestCaseError> {
-        let packet = Packet { place: self.pushed, sa, bytes, arrived: self.now };
+        let packet = Packet { place: self.pushed, sa, bytes, arrived: self.now, passed: 0 };
         let (blocks, algorithm) = (packet.blocks(), packet.algorithm());
         let item = Item { sa, algorithm, class: 0, blocks, bytes, payload: packet.place };
         let taken = self.real.push(self.now, item).is_ok();
@@ -382,6 +443,8 @@ fn limits() -> impl Strategy<Value = Limits> {
         late_margin,
         prop::sample::select(WindowOrder::ALL.to_vec()),
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
+        prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
+        prop_oneof![Just(None), (0usize..12).prop_map(Some)],
     );
     (1usize..12, bytes, window_bytes, timeout, rules).prop_map(
         |(
@@ -389,8 +452,10 @@ fn limits() -> impl Strategy<Value = Limits> {
             bytes,
             window_bytes,
             timeout,
-            (full_queue, depth_unit, late_margin, order, worker_overhead),
+            (full_queue, depth_unit, late_margin, order, worker_overhead, policy, ageing),
         )| Limits {
+            policy,
+            ageing,
             window,
             bytes,
             window_bytes,
@@ -433,6 +498,8 @@ proptest! {
         packets in proptest::collection::vec((0u32..6, 1u32..1600), 1..100),
     ) {
         let mut pair = Pair::new(Limits {
+            policy: Policy::FinishingTime,
+            ageing: None,
             window: 1,
             bytes: 65_536,
             window_bytes: u64::MAX,

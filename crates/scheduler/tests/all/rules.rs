@@ -126,10 +126,41 @@ fn worker_overhead_does_not_count_for_a_packet_alone() {
 
 #[test]
 fn worker_overhead_is_nothing_to_the_baselines() {
-    for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime) {
+    for policy in Policy::ALL.into_iter().filter(|policy| !policy.is_by_finishing_time()) {
         let engine = |worker_overhead| engine_with_worker_overhead(policy, worker_overhead, 8, Input::More);
         assert_eq!(engine(1_000_000), engine(0), "{policy}");
     }
+}
+
+/// The SAs in the order in which policy `sufferage` sends them, of multi-packets of 30, 20 and 100
+/// blocks. They take 400, 300 and 1,100 ticks here, and 430, 420 and 500 on the card.
+fn by_sufferage(ageing: Option<usize>) -> Vec<u32> {
+    let engine = |is_cpu, t_init, t_block| EngineModel {
+        name: String::new(),
+        is_cpu,
+        depth: 8,
+        costs: vec![Some(CostModel { t_init, t_block })],
+    };
+    let config =
+        SchedulerConfig { policy: Policy::Sufferage, ageing, window: 3, ..SchedulerConfig::default() };
+    let engines = vec![engine(true, 100.0, 10.0), engine(false, 400.0, 1.0)];
+    let mut scheduler = Scheduler::new(config, engines).expect("in range");
+    for (sa, blocks) in [(0, 30), (1, 20), (2, 100)] {
+        let item = Item { sa, algorithm: 0, class: 0, blocks, bytes: 16 * blocks, payload: () };
+        scheduler.push(0, item).expect("room");
+    }
+    std::iter::from_fn(|| scheduler.dispatch(0, Input::Ended).map(|dispatch| dispatch.sa)).collect()
+}
+
+#[test]
+fn under_sufferage_the_multi_packet_goes_first_that_loses_most_without_its_engine() {
+    assert_eq!(by_sufferage(None), [2, 1, 0]);
+}
+
+#[test]
+fn under_sufferage_a_multi_packet_goes_next_when_enough_have_passed_it() {
+    assert_eq!(by_sufferage(Some(1)), [2, 0, 1]);
+    assert_eq!(by_sufferage(Some(0)), [0, 1, 2]);
 }
 
 #[test]

@@ -83,11 +83,12 @@ pub(crate) struct FiguresArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
     /// Packets per run or trial behind a figure [default: 500,000 for small-packets and
-    /// aggregation, 100,000 for accelerators, 20,000 for the others]
+    /// aggregation, 100,000 for accelerators, 4,000 with each seed for referee, 20,000 for the
+    /// others]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
-    /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000 or
-    /// 3,000, at most --packets]
+    /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000,
+    /// 3,000 or 500, at most --packets]
     #[arg(long, value_name = "N")]
     pub(super) range_packets: Option<u64>,
     /// Number of threads [default: all cores]
@@ -285,6 +286,10 @@ pub(super) struct ChangeArgs {
     /// Which multi-packet of the window goes next: arrival, overtake or sufferage
     #[arg(long, value_name = "ORDER")]
     window_order: Option<String>,
+    /// With policy sufferage: how many others may pass a multi-packet [default: twice as many
+    /// as the window has packets]
+    #[arg(long, value_name = "N")]
+    ageing: Option<usize>,
     /// Maximum number of multi-packets at a processor [default: as its depth allows]
     #[arg(long, value_name = "N")]
     credits: Option<usize>,
@@ -353,6 +358,7 @@ impl ChangeArgs {
             full_queue: self.full_queue.clone(),
             depth_unit: self.depth_unit.clone(),
             window_order: self.window_order.clone(),
+            ageing: self.ageing,
             credits: self.credits,
             pool: self.pool,
             transfers: self.transfers,

@@ -14,7 +14,7 @@ pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
         PaperName::Aggregation => (Paper::Aggregation, convoy_sim::PAPER_PACKETS, 30_000),
         PaperName::Ixp425 => (Paper::Ixp425, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
         PaperName::Grip => (Paper::Grip, TRIAL_PACKETS, RANGE_TRIAL_PACKETS),
-        PaperName::Referee => (Paper::Referee, 100_000, 20_000),
+        PaperName::Referee => (Paper::Referee, 4_000, 500),
         PaperName::Accelerators => (Paper::Accelerators, 100_000, 20_000),
     };
     let packets = args.packets.unwrap_or(packets);

@@ -17,8 +17,8 @@ pub struct SchedulerSpec {
     /// Size in bytes below which policy `packet-size` assigns a multi-packet to the CPU; only valid
     /// with that policy.
     pub packet_size_threshold: Option<u32>,
-    /// Name of a [`FullQueue`]: what policy `finishing-time` does if the best processor's queue is
-    /// full.
+    /// Name of a [`FullQueue`]: what policies `finishing-time` and `sufferage`, and a rival, do if
+    /// the best processor's queue is full.
     pub full_queue: String,
     /// Name of a [`DepthUnit`]: whether a processor's depth counts multi-packets, packets or bytes.
     pub depth_unit: String,
@@ -27,7 +27,13 @@ pub struct SchedulerSpec {
     pub late_margin_us: Option<f64>,
     /// Name of a [`WindowOrder`]: the order in which multi-packets leave the window.
     pub window_order: String,
-    /// The most multi-packets that a processor holds; without it, as many as its depth allows.
+    /// How many others may pass a multi-packet of the window under policy `sufferage`, and under a
+    /// rival that looks at the whole window; without it, twice as many as the window has
+    /// packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ageing: Option<usize>,
+    /// The most multi-packets that a processor holds, under every policy; without it, as many as
+    /// its depth allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<usize>,
     /// The most packets that all processors hold together, with those in service. While they hold
@@ -98,6 +104,7 @@ impl Default for SchedulerSpec {
             depth_unit: DepthUnit::default().name().to_owned(),
             late_margin_us: None,
             window_order: WindowOrder::default().name().to_owned(),
+            ageing: None,
             credits: None,
             pool: None,
             predicts_transfers: false,
@@ -131,6 +138,7 @@ impl SchedulerSpec {
             depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
             late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
             order: self.window_order.parse().map_err(|error| ("window_order", format!("{error}")))?,
+            ageing: self.ageing,
             credits: self.credits,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
