@@ -86,7 +86,7 @@ impl Simulation {
         traffic: T,
         observer: &mut O,
     ) -> Result<Report, SimulationError> {
-        if let Arrivals::Paced(rate) | Arrivals::Poisson(rate) = self.arrivals
+        if let Arrivals::Paced(rate) | Arrivals::Poisson(rate) | Arrivals::Bursty(rate) = self.arrivals
             && !(rate.is_finite() && rate > 0.0)
         {
             return Err(SimulationError::Arrivals(rate.to_string()));

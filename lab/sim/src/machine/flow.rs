@@ -170,7 +170,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
         let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(bytes, packets));
         let at = dispatch.engine;
-        let processing = processor.processing(&dispatch, blocks);
+        let processing = processor.processing(self.now, &dispatch, blocks);
         processor.enqueue(Job { scheduled: self.now, transfer, processing, dispatch });
         self.advance(at);
     }

@@ -140,7 +140,8 @@ pub(crate) type Refused = String;
 impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
     pub(crate) fn new(simulation: &Simulation, traffic: T, observer: &'a mut O) -> Result<Self, Refused> {
         let platform = &simulation.platform;
-        let Parts { engines, processors, stages, cores, slots, parts } = Parts::new(platform);
+        let Parts { engines, processors, stages, cores, slots, parts } =
+            Parts::new(platform, simulation.seed);
         let cached = (0..processors.len()).filter(|at| processors[*at].cache.is_some());
         let cached: Vec<usize> = cached.collect();
         let mut config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;

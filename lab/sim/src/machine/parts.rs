@@ -53,8 +53,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new(platform: &Platform) -> Self {
-        let (engines, processors) = processors(platform);
+    pub(super) fn new(platform: &Platform, seed: u64) -> Self {
+        let (engines, processors) = processors(platform, seed);
         let mut stages: Vec<Stage> = platform.stages.iter().map(|spec| stage(platform, spec)).collect();
         let mut slots = vec![Slots::default(); processors.len()];
         let mut parts = Vec::new();
@@ -101,7 +101,7 @@ impl Parts {
     }
 }
 
-fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>) {
+fn processors(platform: &Platform, seed: u64) -> (Vec<EngineModel>, Vec<Processor<Carried>>) {
     let reference = &platform.reference;
     let (t_init, t_block) = (reference.t_init_us * 1e6, 128.0 / reference.block_mbps * 1e6);
     let (mut engines, mut processors) = (Vec::new(), Vec::new());
@@ -129,7 +129,7 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
             processor.set_transfers(spec.transfers, platform.scheduler.predicts_transfers);
             processor.cache = cache;
             let place = processors.len() as u64;
-            processor.deviation = spec.deviation.map(|deviation| Deviation::new(deviation, place));
+            processor.deviation = spec.deviation.map(|deviation| Deviation::new(deviation, place, seed));
             processors.push(processor);
         }
     }

@@ -145,7 +145,7 @@ impl<P> Processor<P> {
     /// Processing time of a multi-packet of `blocks` that is enqueued now, in ticks. Queues are
     /// served in order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
-    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
+    pub(crate) fn processing(&mut self, now: u64, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
         let estimate = match &mut self.cache {
             Some(cache) => cache.use_for(dispatch.sa, blocks),
             None if self.deviation.is_some() || self.predicted_transfers > 0 || blocks != dispatch.blocks => {
@@ -153,7 +153,7 @@ impl<P> Processor<P> {
             }
             None => dispatch.predicted_processing,
         };
-        self.deviation.as_mut().map_or(estimate, |deviation| deviation.actual(estimate))
+        self.deviation.as_mut().map_or(estimate, |deviation| deviation.actual(now, estimate))
     }
 
     /// When the multi-packet in service has been processed, if its processing starts at `start`. If
@@ -295,7 +295,7 @@ mod tests {
                 predicted_wait: 0,
                 predicted_processing: 100 + ticket,
             };
-            let processing = processor.processing(&dispatch, 1);
+            let processing = processor.processing(0, &dispatch, 1);
             processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, processing, dispatch });
         }
         processor

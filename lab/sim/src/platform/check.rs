@@ -133,6 +133,7 @@ fn check_deviation(at: usize, processor: &ProcessorSpec) -> Checked {
         if is_good { Ok(()) } else { Err(problem("processor", Some(at), "deviation", what())) }
     };
     positive("ratio", deviation.ratio, false)?;
+    positive("from_us", deviation.from_us, true)?;
     positive("spread", deviation.spread, true)?;
     positive("stall_every_us", deviation.stall_every_us, false)?;
     positive("stall_us", deviation.stall_us, true)?;

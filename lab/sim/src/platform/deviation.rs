@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct DeviationSpec {
     /// Mean actual time of a multi-packet divided by its estimate.
     pub ratio: f64,
+    /// From when on it is `ratio`, in us; before, it is 1.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub from_us: f64,
     /// Largest random difference from that mean, as a fraction of it, 0 to 1; uniformly
     /// distributed.
     pub spread: f64,
@@ -18,8 +21,12 @@ pub struct DeviationSpec {
     pub stall_us: f64,
 }
 
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
 impl Default for DeviationSpec {
     fn default() -> Self {
-        Self { ratio: 1.0, spread: 0.0, stall_every_us: 1000.0, stall_us: 0.0 }
+        Self { ratio: 1.0, from_us: 0.0, spread: 0.0, stall_every_us: 1000.0, stall_us: 0.0 }
     }
 }

@@ -19,9 +19,16 @@ pub enum Arrivals {
     Paced(f64),
     /// This many packets per second on average, as a Poisson process.
     Poisson(f64),
+    /// This many packets per second on average in bursts, whose beginnings are a Poisson process
+    /// and whose lengths are geometric with a mean of 32 packets; the packets of a burst arrive
+    /// back to back.
+    Bursty(f64),
     /// At the times of their timestamps.
     Captured,
 }
+
+/// Mean length of the bursts of [`Arrivals::Bursty`], in packets: as many as a port reads at once.
+const BURST: f64 = 32.0;
 
 /// Time between packets.
 pub(crate) struct Gaps {
@@ -40,6 +47,7 @@ impl Gaps {
     pub(crate) fn new(arrivals: Arrivals, rate_mbps: f64, seed: u64) -> Self {
         let mean = match arrivals {
             Arrivals::Paced(rate) | Arrivals::Poisson(rate) => TICKS_PER_SECOND / rate,
+            Arrivals::Bursty(rate) => TICKS_PER_SECOND / rate * BURST,
             Arrivals::BackToBack | Arrivals::Captured => 0.0,
         };
         // A different random stream from that of sizes and SAs.
@@ -61,14 +69,26 @@ impl Gaps {
                 exact as u64
             }
             Arrivals::Poisson(_) => self.exponential(),
+            // The gaps between bursts alone have the mean of the rate: a line that is much faster
+            // than the rate adds little.
+            Arrivals::Bursty(_) => {
+                if self.uniform() * BURST <= 1.0 {
+                    self.exponential()
+                } else {
+                    0
+                }
+            }
             Arrivals::Captured => packet.gap_ticks,
         })
     }
 
     fn exponential(&mut self) -> u64 {
-        // A uniform number of 53 bits in (0, 1].
-        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        ticks(-uniform.ln() * self.mean / TICKS_PER_SECOND)
+        ticks(-self.uniform().ln() * self.mean / TICKS_PER_SECOND)
+    }
+
+    /// A number of 53 bits in (0, 1].
+    fn uniform(&mut self) -> f64 {
+        ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -97,6 +117,7 @@ mod tests {
     fn gaps_have_the_mean_that_was_asked_for() {
         assert!((mean_gap(Arrivals::Paced(3e6)) - 1e12 / 3e6).abs() < 0.001);
         assert!((mean_gap(Arrivals::Poisson(1e6)) / 1e6 - 1.0).abs() < 0.01);
+        assert!((mean_gap(Arrivals::Bursty(1e6)) / 1e6 - 1.0).abs() < 0.05);
         assert_eq!(mean_gap(Arrivals::Captured), 77.0);
     }
 }
