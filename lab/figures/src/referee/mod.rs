@@ -1,12 +1,14 @@
-//! The scheduler before a referee: a full window by sufferage, the rule as published and rivals
-//! from the literature, on several platforms and under several loads, and bounds that no policy can
-//! exceed.
+//! The scheduler before a referee: its rules, the rule as published and rivals from the literature,
+//! all with the same rights, on several platforms, under several loads and with disturbances, and a
+//! bound that no policy can exceed.
 
 mod bound;
 mod charts;
 mod claims;
+mod rows;
 mod runs;
 mod scenarios;
+mod statistic;
 
 use super::paper::Paper;
 use super::{FigureError, FigureOptions, FiguresMade};
@@ -19,7 +21,7 @@ pub(super) fn make(
     let paper = Paper {
         title: "The scheduler before a referee, simulated",
         paper: "the comparisons of Maheswaran et al. (1999) and Braun et al. (2001), with multi-packets as tasks",
-        chosen: "a window of 32, exact estimates, 4 credits",
+        chosen: "a window of 32, exact estimates, ten seeds",
         cases: scenarios::cases()?,
         keys: keys(),
         platform_of,
