@@ -45,7 +45,7 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         ageing: file
             .ageing
             .as_ref()
-            .map(|given| c.in_range(Some(given), "scheduler.ageing", 0, (0, AGEING_MAX))),
+            .map(|given| c.in_range(Some(given), "scheduler.ageing", 0, 0..=AGEING_MAX)),
         credits: file
             .credits
             .as_ref()

@@ -7,15 +7,15 @@
 //! a cluster after a failover. Four rules keep numbers apart, whatever the store is:
 //!
 //! 1. **Reserve, then use.** The store has a [`Reservation`] of each SA: the last number that it
-//!    may send and the last that it may accept. No number above them is used. A [`SaLedger`] hands
+//!    may send and the last that it may accept. No number above them is used. An [`SaLedger`] hands
 //!    out [`Limits`] only after the store has answered that they are written. (An SA that no store
 //!    has yet may begin at once with its first reservation, since nothing else can know it.)
 //! 2. **Begin behind the reservation.** At the next start everything up to it counts as used
-//! ([`ReserveRules::used`]), whether it was or not, and nothing may be used before more is
-//! reserved.
+//!    ([`ReserveRules::used`]), whether it was or not, and nothing may be used before more is
+//!    reserved.
 //! 3. **Other IVs at each start.** The IVs of a counter cipher do not continue those of the start
-//! before: they begin at the wall clock and behind all that is known of ([`IvClock`]). So a store
-//! that goes back to an older state repeats numbers, but no nonce.
+//!    before: they begin at the wall clock and behind all that is known of ([`IvClock`]). So a
+//!    store that goes back to an older state repeats numbers, but no nonce.
 //! 4. **One user at a time.** This is the store's part: a process locks the state file, and in a
 //!    cluster a lease and a fence let one gateway lead (`docs/internals/cluster.md`).
 //!
