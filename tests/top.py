@@ -153,7 +153,7 @@ def check_keys(width, height):
     only = lambda lines: [line.split()[0] for line in lines if line.startswith("site-2")] == ["site-22"]
     wait_for("the filter", lambda lines: has("filter: 22_")(lines) and only(lines))
     press("Enter")
-    wait_for("the number of tunnels", lambda lines: has('filter "22": 1 tunnels')(lines) and only(lines))
+    wait_for("the number of tunnels", lambda lines: has('filter "22": 1 tunnel')(lines) and only(lines))
     press("Enter")
     details = lambda lines: lines if has("site-22: up")(lines) and has("SA 1")(lines) else None
     lines = wait_for("the details", details)
