@@ -178,7 +178,7 @@ rm "$work"/cluster-test-g?
 # tunnel.
 start_gateway 1
 wait_until "g1 does not lead" leads 1
-record=$(etcdctl get --prefix --keys-only /convoy/test/groups/tunnels/sas/ | head -n 1)
+record=$(etcdctl get --prefix --keys-only /convoy/test/groups/tunnels/sas/ | sed -n 1p)
 marks() { etcdctl get --print-value-only --hex "${record/sas/marks}"; }
 etcdctl get --print-value-only "$record" >"$work/record"
 end_gateways

@@ -43,7 +43,7 @@ wait $ping
 tail -2 "$work/ping.log"
 none_lost "$work/ping.log" 400 || fail "pings were lost"
 lowest_sequence() {
-  "$convoy" show sa --json --control "$work/site-1.sock" | grep -o '"sequence": [0-9]*' | grep -o '[0-9]*' | sort -n | head -1
+  "$convoy" show sa --json --control "$work/site-1.sock" | grep -o '"sequence": [0-9]*' | grep -o '[0-9]*' | sort -n | sed -n 1p
 }
 sequence=$(lowest_sequence)
 [ "$sequence" -ge 400 ] || fail "sequence numbers started again: $sequence"

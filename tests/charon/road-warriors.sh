@@ -146,7 +146,7 @@ echo "each client reaches the host behind the gateway and is reached by it: $((6
 # ended N: ends a client's IKE SA, and has nothing of it come through.
 ended() {
   local id n=$1
-  id=$(in_a swanctl --list-sas --raw | grep "remote-\(eap-\)\?id=$(name "$n")@" | grep -o 'uniqueid=[0-9]*' | head -1 | cut -d= -f2)
+  id=$(in_a swanctl --list-sas --raw | grep "remote-\(eap-\)\?id=$(name "$n")@" | grep -o 'uniqueid=[0-9]*' | sed -n 1p | cut -d= -f2)
   in_a swanctl --terminate --ike-id "$id" >"$work/end" 2>&1 || fail "client $n cannot be ended: $(cat "$work/end")"
   ! ask b --initiate --child net --ike "$(name "$n")" >"$work/b/again" 2>&1 || fail "client $n comes back"
   grep -q AUTH_FAILED "$work/b/again" "$work/b/log" || fail "client $n is refused for another reason: $(tail -3 "$work/b/again")"
