@@ -96,7 +96,7 @@ for test in "${failed[@]}"; do
   tail -n 8 "$logs/$test"
 done
 echo "=== the slowest"
-# Not head, which ends before it has read all: with pipefail, the SIGPIPE of sort would be a failure.
+# Not head, which ends before it has read all: by pipefail, SIGPIPE of sort would be a failure.
 sort -nr "$logs/times" | sed -n 1,10p
 echo "system tests, $tier: $passed passed, ${#failed[@]} failed in $((SECONDS - began)) s, $jobs at a time"
 [ ${#failed[@]} = 0 ] && [ "$passed" = ${#names[@]} ]
