@@ -83,7 +83,7 @@ pub enum Order {
     EndTrace(Reply<()>),
     /// Lead a group of the cluster, going on with these SAs and without those that cannot be read.
     Lead(String, StoredSas, Reply<Led>),
-    /// Lead it no longer, and say how far its SAs have come.
+    /// Lead it no longer, and return the last numbers of its SAs.
     StandBy(String, Reply<Stopped>),
     /// Lead no group of the cluster, or lead groups again.
     Drain(bool, Reply<Result<(), String>>),

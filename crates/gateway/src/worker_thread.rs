@@ -240,13 +240,13 @@ impl WorkerThread {
         }
     }
 
-    /// How far its SAs with static keys have come.
+    /// The last numbers of its SAs with static keys.
     #[cfg(test)]
     pub(crate) fn numbers(&self) -> WorkerReport {
         state::report(self.pairs(), self.tables())
     }
 
-    /// How far the SAs of these tunnels have come.
+    /// The last numbers of the SAs of these tunnels.
     pub(crate) fn numbers_of(&self, tunnels: &[String]) -> WorkerReport {
         let tunnels = tunnels.iter().filter_map(|name| self.installed.named(name));
         state::report(tunnels.flat_map(|tunnel| &tunnel.pairs), self.tables())

@@ -94,8 +94,8 @@ impl Charon {
 
     /// Disconnects charon and forgets what it has installed. Its policies are removed from the
     /// workers; its SAs are removed by the workers' own
-    /// [`stand_by`](crate::worker_thread::WorkerThread::stand_by), which says how far they have
-    /// come.
+    /// [`stand_by`](crate::worker_thread::WorkerThread::stand_by), which returns their
+    /// last numbers.
     pub(crate) fn stand_by(&self) {
         if let Some(server) = &self.server {
             server.outlet().stand_by();

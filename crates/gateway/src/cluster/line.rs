@@ -265,10 +265,14 @@ impl Follower {
             let known = before.groups.iter().find(|known| known.name == group.name);
             if group.locked > 0 && known.is_none_or(|known| known.locked == 0) {
                 events.warn(format!(
-                    "cluster: this gateway does not lead group {}: {} of its SAs are sealed by a key that {} does not have; \
+                    "cluster: this gateway does not lead group {}: {} sealed by a key that {} does not have; \
                      add that key to the file, and restart",
                     group.name,
-                    group.locked,
+                    if group.locked == 1 {
+                        "1 SA is".to_owned()
+                    } else {
+                        format!("{} SAs are", group.locked)
+                    },
                     self.config.secret.display()
                 ));
             }

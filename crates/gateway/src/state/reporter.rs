@@ -15,7 +15,7 @@ const REPORT_NS: u64 = 1_000_000_000;
 const CHECKPOINT_NS: u64 = 100_000_000;
 
 /// The number of a start of a pair of SAs, by which a worker and the keeper of the numbers know it:
-/// the same SAs have another one when they start again.
+/// when the SAs start again, they get another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartId(pub u64);
 

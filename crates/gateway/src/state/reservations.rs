@@ -1,7 +1,7 @@
 //! The reservations of SAs with static keys, in the terms of the state file: a number for each of
 //! the fingerprints that keep an SA's numbers, or a key's IVs, over restarts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
@@ -58,8 +58,8 @@ pub(super) struct Reservations {
     /// The latest start of each key whose IVs are counted.
     nonce_starts: HashMap<usize, StartId>,
     last_start: u64,
-    /// What the records have and the disk may not have yet.
-    writes: Vec<Write<StartId>>,
+    /// What the records have and the disk may not have yet, the latest of each start.
+    writes: BTreeMap<StartId, Write<StartId>>,
 }
 
 impl Reservations {
@@ -73,7 +73,7 @@ impl Reservations {
             starts: HashMap::new(),
             nonce_starts: HashMap::new(),
             last_start: 0,
-            writes: Vec::new(),
+            writes: BTreeMap::new(),
         }
     }
 
@@ -175,13 +175,13 @@ impl Reservations {
 
     /// Whether SAs wait for the records to be on the disk.
     pub(super) fn has_raises(&self) -> bool {
-        self.writes.iter().any(|write| write.is_raise)
+        self.writes.values().any(|write| write.is_raise)
     }
 
     /// The records are on the disk: what SAs may use now.
     pub(super) fn written(&mut self) -> Vec<Grant> {
         let mut grants = Vec::new();
-        for write in std::mem::take(&mut self.writes) {
+        for write in std::mem::take(&mut self.writes).into_values() {
             let limits = self.ledger.written(&write).filter(|_| write.is_raise);
             let kept = self.kept.get(&write.sa);
             grants.extend(limits.zip(kept).map(|(limits, kept)| Grant {
@@ -195,7 +195,7 @@ impl Reservations {
 
     /// The records may not be on the disk: they are to be written again.
     pub(super) fn failed(&mut self) {
-        for write in std::mem::take(&mut self.writes) {
+        for write in std::mem::take(&mut self.writes).into_values() {
             self.ledger.failed(&write);
         }
         self.fetch_writes();
@@ -210,7 +210,7 @@ impl Reservations {
                     self.records.marks[nonce].1 = reservation.iv_start.wrapping_add(reservation.send_until);
                 }
             }
-            self.writes.push(write);
+            self.writes.insert(write.sa, write);
         }
     }
 

@@ -30,7 +30,7 @@ pub struct OwnFrame {
 
 /// What a message says of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct HostReport {
     pub(super) address: IpAddr,
     pub(super) mac: MacAddress,
     /// Whether it is meant for this host, to which the sender is about to send, or has answered.
@@ -41,14 +41,14 @@ pub(super) struct Told {
 
 impl Discovery {
     /// What it says of a neighbour, if that may be believed.
-    pub(super) fn reported(&self, identity: &HostIdentity) -> Option<Told> {
+    pub(super) fn reported(&self, identity: &HostIdentity) -> Option<HostReport> {
         let reported = match self {
             Self::Arp(message) => {
                 let address = message.sender.into();
                 let is_to_us = identity.has(message.target) && identity.is_on_link(message.sender);
                 let mac = message.sender_mac;
                 let is_said = is_to_us || message.operation == Operation::Request;
-                is_said.then_some(Told { address, mac, is_to_us, is_weak: false })?
+                is_said.then_some(HostReport { address, mac, is_to_us, is_weak: false })?
             }
             Self::Ndp(message, _) => {
                 let mac = message.mac?;
@@ -56,11 +56,11 @@ impl Discovery {
                     NdpKind::Solicitation => {
                         let address = message.source.into();
                         let is_to_us = identity.has(message.target) && identity.is_on_link(address);
-                        Told { address, mac, is_to_us, is_weak: false }
+                        HostReport { address, mac, is_to_us, is_weak: false }
                     }
                     NdpKind::Advertisement { is_solicited, overrides, .. } => {
                         let is_to_us = is_solicited && identity.has(message.destination);
-                        Told { address: message.target.into(), mac, is_to_us, is_weak: !overrides }
+                        HostReport { address: message.target.into(), mac, is_to_us, is_weak: !overrides }
                     }
                 }
             }
@@ -208,7 +208,7 @@ mod tests {
         let own = identity(PortTakes::Own);
         let reported = |message| Discovery::Ndp(message, PEER).reported(&own);
         let (address, mac) = (B.into(), PEER);
-        let asked = Told { address, mac, is_to_us: true, is_weak: false };
+        let asked = HostReport { address, mac, is_to_us: true, is_weak: false };
         assert_eq!(reported(solicitation(B)), Some(asked));
         assert_eq!(
             reported(solicitation(FAR)).map(|reported| reported.is_to_us),
@@ -217,8 +217,8 @@ mod tests {
         );
         assert_eq!(reported(solicitation(Ipv6Addr::UNSPECIFIED)), None);
         assert_eq!(reported(advertisement(true, true)), Some(asked));
-        assert_eq!(reported(advertisement(true, false)), Some(Told { is_weak: true, ..asked }));
-        assert_eq!(reported(advertisement(false, true)), Some(Told { is_to_us: false, ..asked }));
+        assert_eq!(reported(advertisement(true, false)), Some(HostReport { is_weak: true, ..asked }));
+        assert_eq!(reported(advertisement(false, true)), Some(HostReport { is_to_us: false, ..asked }));
         assert_eq!(reported(Ndp { mac: None, ..advertisement(true, true) }), None);
         assert_eq!(reported(Ndp { mac: Some(MacAddress::BROADCAST), ..advertisement(true, true) }), None);
         assert_eq!(reported(Ndp { target: A, ..advertisement(true, true) }), None, "our own address");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, Offload, ip, udp};
 
-use super::discovery::{Discovery, OwnFrame, Told, request};
+use super::discovery::{Discovery, HostReport, OwnFrame, request};
 use super::identity::{HostIdentity, PortTakes};
 use super::neighbours::Neighbours;
 
@@ -111,10 +111,12 @@ impl L2Host {
     /// the outbox. Returns the answer.
     pub fn hear(&mut self, message: &Discovery) -> Option<OwnFrame> {
         let now_ms = self.now_ms();
-        let is_news = |reported: &Told| {
+        let is_news = |reported: &HostReport| {
             !reported.is_weak || !self.neighbours.knows_other(reported.address, reported.mac, now_ms)
         };
-        if let Some(Told { address, mac, is_to_us, .. }) = message.reported(&self.identity).filter(is_news) {
+        if let Some(HostReport { address, mac, is_to_us, .. }) =
+            message.reported(&self.identity).filter(is_news)
+        {
             let freed = self.neighbours.learn(address, mac, is_to_us, now_ms);
             self.outbox.extend(freed.into_iter().map(|frame| (mac, frame)));
         }

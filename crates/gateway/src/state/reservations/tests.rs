@@ -105,6 +105,20 @@ fn write_that_failed_grants_nothing_until_it_succeeds() {
 }
 
 #[test]
+fn two_raises_before_a_write_grant_the_later_one() {
+    let mut reservations = empty();
+    let started = start(&mut reservations, &usual(), 0);
+    for (number, now_ns) in [(FIRST / 2, SECOND), (FIRST, 2 * SECOND)] {
+        let progress = vec![SaProgress { id: started.id.expect("kept"), used: sent(number) }];
+        reservations.report(&WorkerReport { worker: 0, progress, is_last: false }, now_ns);
+    }
+    let [Grant { limits, .. }] = reservations.written()[..] else { panic!("one grant") };
+    let on_disk = start(&mut after_a_kill(&reservations), &usual(), 0).start.used.sent;
+    assert_eq!(limits.send, on_disk, "all that is written may be used");
+    assert!(limits.send >= FIRST + FIRST / 2, "{limits:?}");
+}
+
+#[test]
 fn numbers_of_32_bits_end_where_they_end() {
     let mut reservations = empty();
     let started = start(&mut reservations, &usual(), 0);
