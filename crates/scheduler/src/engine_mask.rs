@@ -42,12 +42,6 @@ impl EngineMask {
         self.0 == 0
     }
 
-    /// Whether it has exactly one member.
-    #[inline]
-    pub(crate) fn is_one(self) -> bool {
-        self.0.is_power_of_two()
-    }
-
     /// The intersection.
     #[inline]
     pub(crate) fn and(self, other: Self) -> Self {

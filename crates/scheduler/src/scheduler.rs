@@ -143,6 +143,7 @@ impl<T, R> Scheduler<T, R> {
                 classes: config.classes,
                 byte_limit: config.byte_limit,
                 notes_arrivals: config.measure || config.adaptive.is_some(),
+                is_compared: config.policy == Policy::Sufferage && config.heuristic.is_none(),
             }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),

@@ -2,41 +2,20 @@
 
 use crate::choice::Choice;
 use crate::config::Input;
-use crate::cost::CostModel;
-use crate::engine_mask::{ENGINES, EngineMask};
-use crate::room::FullQueue;
 use crate::scheduler::Scheduler;
-use crate::window::Group;
+use crate::window::{Contender, Group};
 
 /// So many times the packets of the window may pass a multi-packet, if the configuration says
 /// nothing. In the simulator twice carried as much as no limit, and once up to 3 % less.
 const AGEING_WINDOWS: usize = 2;
 
-/// The engines as all multi-packets of one algorithm meet them: without it a decision over a window
-/// of 32 packets took 1.6 times as many instructions.
-struct Prospects {
-    algorithm: u16,
-    in_time: EngineMask,
-    cpus: EngineMask,
-    /// `w` of each engine, in ticks.
-    waits: [u64; ENGINES],
-}
-
-impl Prospects {
-    /// By how much the second lowest finishing time of a multi-packet exceeds its lowest, in ticks;
-    /// 0 if only one engine can process it.
-    #[inline]
-    fn sufferage(&self, models: &[CostModel], blocks: u64, overhead: u64) -> u64 {
-        let (mut lowest, mut second) = (u64::MAX, u64::MAX);
-        for engine in self.in_time {
-            let overhead = if self.cpus.contains(engine) { overhead } else { 0 };
-            let wait = self.waits[engine];
-            let finish = wait.saturating_add(models[engine].cost(blocks)).saturating_add(overhead);
-            second = second.min(lowest.max(finish));
-            lowest = lowest.min(finish);
-        }
-        if self.in_time.is_one() { 0 } else { second - lowest }
-    }
+/// What a decision is made by, beside the window.
+#[derive(Clone, Copy)]
+struct Moment {
+    now: u64,
+    input: Input,
+    /// Whether the overhead of the caller's core counts.
+    with_overhead: bool,
 }
 
 impl<T, R> Scheduler<T, R> {
@@ -54,68 +33,58 @@ impl<T, R> Scheduler<T, R> {
         if !self.is_closed(input) || self.is_passed_enough(&first) {
             return self.choose(now, input, &first).map(|choice| (first, choice));
         }
-        let chosen = self.most_suffering_with(now, input, first, true);
+        let moment = Moment { now, input, with_overhead: true };
+        let chosen = self.most_suffering_with(moment, first);
         if chosen.is_some() || self.worker_overhead == 0 {
             return chosen;
         }
         // While the caller waits for room its core has no overhead.
-        self.most_suffering_with(now, input, first, false)
+        self.most_suffering_with(Moment { with_overhead: false, ..moment }, first)
     }
 
-    fn most_suffering_with(
-        &mut self,
-        now: u64,
-        input: Input,
-        first: Group,
-        with_overhead: bool,
-    ) -> Option<(Group, Choice)> {
-        let prospects = self.prospects(now, input, &first);
-        let mut most: Option<(u64, Group)> = None;
-        let mut next = Some(first);
-        while let Some(group) = next {
-            let sufferage = match &prospects {
-                Some(prospects) if prospects.algorithm == group.algorithm => {
-                    let overhead = if with_overhead { self.overhead(input, &group) } else { 0 };
-                    Some(prospects.sufferage(self.costs.models(group.algorithm), group.blocks, overhead))
-                }
-                _ => self.two_best(now, input, &group, with_overhead).map(|(_, sufferage)| sufferage),
-            };
-            // On a tie the one nearer to the head goes first.
-            if let Some(sufferage) = sufferage
-                && most.is_none_or(|(most, _)| sufferage > most)
-            {
-                most = Some((sufferage, group));
-            }
-            next = self.window.group_behind(&group);
-        }
-        let (_, group) = most?;
-        let (choice, _) = self.two_best(now, input, &group, with_overhead)?;
-        self.search(now, input, &group).has_room(choice.engine).then_some((group, choice))
-    }
-
-    /// What all multi-packets of the algorithm of the first one have in common; `None` where more
-    /// than their size decides which engines are considered.
-    fn prospects(&self, now: u64, input: Input, first: &Group) -> Option<Prospects> {
-        let in_time = self.search(now, input, first).in_time();
-        if self.full_queue != FullQueue::Wait || self.costs.has_handovers() || in_time.is_empty() {
+    fn most_suffering_with(&mut self, moment: Moment, first: Group) -> Option<(Group, Choice)> {
+        let mut contenders = self.window.contenders.take()?;
+        let others = contenders.different(first.class.into());
+        let most = self.most_suffering_of(moment, &first, others);
+        self.window.contenders = Some(contenders);
+        let (contender, batch, choice) = most?;
+        if !self.search(moment.now, moment.input, &contender.as_group()).has_room(choice.engine) {
             return None;
         }
-        let mut waits = [0; ENGINES];
-        for engine in in_time {
-            waits[engine] = self.engines.queue(engine).wait(now);
+        let is_first = batch == first.reference;
+        let group = if is_first { first } else { self.window.group_of(batch, first.class.into())? };
+        Some((group, choice))
+    }
+
+    /// The multi-packet that suffers most, its batch and the best engine for it; on a tie that
+    /// nearest to the head.
+    fn most_suffering_of(
+        &mut self,
+        moment: Moment,
+        first: &Group,
+        others: &[(Contender, u32)],
+    ) -> Option<(Contender, u32, Choice)> {
+        let mut most = None;
+        let mut most_suffered = 0;
+        let first = (first.contender(), first.reference);
+        // The first one is not among the others if it begins with a packet of another class.
+        let others = others.iter().filter(|(other, _)| other.packets > 0 && *other != first.0);
+        for (contender, batch) in std::iter::once(&first).chain(others) {
+            let best = self.two_best(moment, &contender.as_group());
+            if let Some((choice, sufferage)) = best
+                && (most.is_none() || sufferage > most_suffered)
+            {
+                most_suffered = sufferage;
+                most = Some((*contender, *batch, choice));
+            }
         }
-        Some(Prospects { algorithm: first.algorithm, in_time, cpus: self.engines.cpus, waits })
+        most
     }
 
     /// The best engine for a multi-packet, and by how much the second best is worse, in ticks.
     #[inline]
-    fn two_best(
-        &mut self,
-        now: u64,
-        input: Input,
-        group: &Group,
-        with_overhead: bool,
-    ) -> Option<(Choice, u64)> {
+    fn two_best(&mut self, moment: Moment, group: &Group) -> Option<(Choice, u64)> {
+        let Moment { now, input, with_overhead } = moment;
         self.costs.price(group.algorithm, group.blocks);
         if self.costs.has_handovers() {
             let mut search = self.handover_search(now, input, group);

@@ -9,10 +9,14 @@
 //! If nothing is gained by sorting packets by SA, whole bursts stand in the window instead, as they
 //! came.
 
+mod contenders;
+
 use std::collections::VecDeque;
 
 use crate::config::CLASSES;
 use crate::train::Parts;
+pub(crate) use contenders::Contender;
+use contenders::Contenders;
 
 /// A packet, as the owner hands it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub(crate) struct WindowSize {
     pub(crate) byte_limit: u32,
     /// Whether to record how long packets stood in it.
     pub(crate) notes_arrivals: bool,
+    /// Whether the policy compares all multi-packets of the window.
+    pub(crate) is_compared: bool,
 }
 
 /// Packets of one SA, in the order of their arrival.
@@ -99,8 +105,8 @@ struct Chain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// The batch of its reference packet, and that packet's class.
-    reference: u32,
-    class: u8,
+    pub(crate) reference: u32,
+    pub(crate) class: u8,
     pub(crate) sa: u32,
     pub(crate) algorithm: u16,
     pub(crate) packets: u32,
@@ -141,6 +147,8 @@ pub(crate) struct Window<T> {
     taken: [u64; CLASSES],
     bursts: VecDeque<WholeBurst<T>>,
     spare: Vec<Vec<T>>,
+    /// If the policy compares them, which takes them for the time of a decision.
+    pub(crate) contenders: Option<Box<Contenders>>,
 }
 
 impl<T> Window<T> {
@@ -172,6 +180,7 @@ impl<T> Window<T> {
             taken: [0; CLASSES],
             bursts: VecDeque::new(),
             spare: Vec::with_capacity(SPARE_BUFFERS),
+            contenders: size.is_compared.then(|| Box::new(Contenders::new(size.packets, size.classes))),
         }
     }
 
@@ -258,6 +267,18 @@ impl<T> Window<T> {
         self.stand_in_line(at, class, item.algorithm);
         self.bytes += bytes;
         self.len += 1;
+        if self.contenders.is_some() && self.chains[sa].head == at {
+            self.compare(at);
+        }
+    }
+
+    /// Notes the size of the first batch of an SA for the policy that compares them.
+    fn compare(&mut self, at: u32) {
+        let class = usize::from(self.batches[at as usize].class);
+        let contender = self.group_of(at, class).map(|group| group.contender());
+        if let (Some(contenders), Some(contender)) = (&mut self.contenders, contender) {
+            contenders.set(at, contender);
+        }
     }
 
     #[cold]
@@ -276,6 +297,9 @@ impl<T> Window<T> {
         (batch.sa, batch.class, batch.next) = (sa, class as u8, NONE);
         batch.turn = self.taken[class] + self.standing[class];
         self.standing[class] += 1;
+        if let Some(contenders) = &mut self.contenders {
+            contenders.open(class, at);
+        }
         let chain = &mut self.chains[sa as usize];
         chain.tail = at;
         match tail {
@@ -342,8 +366,9 @@ impl<T> Window<T> {
         self.taken[usize::from(batch.class)].saturating_sub(batch.turn)
     }
 
+    /// The multi-packet of a reference packet of a class.
     #[inline]
-    fn group_of(&self, reference: u32, class: usize) -> Option<Group> {
+    pub(crate) fn group_of(&self, reference: u32, class: usize) -> Option<Group> {
         let sa = self.batches.get(reference as usize)?.sa;
         let batch = &self.batches[self.chains[sa as usize].head as usize];
         Some(Group {
@@ -368,6 +393,7 @@ impl<T> Window<T> {
         if chain.head == NONE {
             chain.tail = NONE;
         }
+        let (behind, class) = (chain.head, batch.class.into());
         batch.next = self.free;
         self.free = at;
         self.standing[usize::from(batch.class)] -= 1;
@@ -384,6 +410,12 @@ impl<T> Window<T> {
         self.leave_line(at, 0);
         for class in 1..self.size.classes {
             self.leave_line(at, class);
+        }
+        if let Some(contenders) = &mut self.contenders {
+            contenders.remove(class, at);
+            if behind != NONE {
+                self.compare(behind);
+            }
         }
         items
     }

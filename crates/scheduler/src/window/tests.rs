@@ -1,9 +1,10 @@
 //! The window: how it groups packets, and what it releases.
 
 use super::*;
+use proptest::prelude::*;
 
 fn window(byte_limit: u32) -> Window<u32> {
-    Window::new(WindowSize { packets: 8, classes: 4, byte_limit, notes_arrivals: true })
+    Window::new(WindowSize { packets: 8, classes: 4, byte_limit, notes_arrivals: true, is_compared: true })
 }
 
 fn push(window: &mut Window<u32>, sa: u32, class: u8, payload: u32) {
@@ -105,4 +106,39 @@ fn it_is_reported_how_long_packets_stood_there() {
     window.take(&group, 10, |waited, packets| reported.push((waited, packets)));
     assert_eq!(reported, [(7, 2), (5, 1)]);
     assert_eq!(window.first_arrival(), None);
+}
+
+proptest! {
+    /// Packets of some SAs and classes, each after a multi-packet was taken.
+    #[test]
+    fn contenders_are_the_groups_behind_one_another_without_those_alike(
+        steps in proptest::collection::vec((0u32..4, 0u8..4, 0usize..8), 1..60),
+    ) {
+        let mut window = window(30);
+        for (at, (sa, class, taken)) in steps.into_iter().enumerate() {
+            let group = window.group(taken);
+            if let Some(group) = group.filter(|_| taken < 4) {
+                window.take(&group, 0, |_, _| ());
+            }
+            if window.len() < 8 {
+                push(&mut window, sa, class, at as u32);
+            }
+            for class in 0..4 {
+                // The first one may begin with a packet of another class.
+                let begins = |group: &Group| {
+                    let batch = &window.batches[group.reference as usize];
+                    window.chains[group.sa as usize].head == group.reference && usize::from(batch.class) == class
+                };
+                let groups = std::iter::successors(window.group(class), |group| window.group_behind(group));
+                let walked: Vec<Contender> = groups.filter(begins).map(|group| group.contender()).collect();
+                let contenders = window.contenders.as_mut().expect("they are compared");
+                let compared = contenders.different(class);
+                // Each size stands among them with its first group.
+                for (contender, batch) in compared {
+                    prop_assert!(walked.contains(contender), "{contender:?} of batch {batch}");
+                }
+                prop_assert!(walked.iter().all(|one| compared.iter().any(|(other, _)| one == other)));
+            }
+        }
+    }
 }
