@@ -3,7 +3,6 @@
 //! its neighbours).
 
 mod line;
-mod names;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -12,7 +11,7 @@ use std::time::Duration;
 
 use clap::Command;
 use convoy_gateway::control::{self, Answer, Ask};
-use convoy_gateway::snapshot::Snapshot;
+use convoy_gateway::snapshot::{NamesRequest, RunningName};
 
 use crate::Failure;
 use crate::args::CompleteArgs;
@@ -35,7 +34,7 @@ struct Completion {
 /// That the name of a file is expected, which the shells complete.
 pub fn run(args: &CompleteArgs, mut program: Command) -> Result<(), Failure> {
     program.build();
-    let candidates = candidates(&program, &args.words, snapshot).ok_or(Failure::Answered)?;
+    let candidates = candidates(&program, &args.words, names).ok_or(Failure::Answered)?;
     for Completion { value, help } in candidates {
         println!("{value}\t{help}");
     }
@@ -46,7 +45,7 @@ pub fn run(args: &CompleteArgs, mut program: Command) -> Result<(), Failure> {
 fn candidates(
     program: &Command,
     words: &[String],
-    ask: impl FnOnce(&Path) -> Option<Snapshot>,
+    ask: impl FnOnce(&Path, NamesRequest) -> Option<Vec<RunningName>>,
 ) -> Option<Vec<Completion>> {
     let (unfinished, words) = words.split_last()?;
     let line = CompletionLine::of(program, words);
@@ -55,7 +54,9 @@ fn candidates(
         Values::File => return None,
         Values::Known(known) => known,
         Values::OfGateway(kind) => {
-            ask(&control_socket(&line)).map_or_else(Vec::new, |now| kind.of_gateway(&now))
+            let request = NamesRequest { kind, prefix: text.to_owned() };
+            let names = ask(&control_socket(&line), request).unwrap_or_default();
+            names.into_iter().map(|RunningName { name, help }| Completion { value: name, help }).collect()
         }
     };
     let matching = all.into_iter().filter(|candidate| candidate.value.starts_with(text));
@@ -71,14 +72,14 @@ fn control_socket(line: &CompletionLine<'_>) -> PathBuf {
     line.value_of("control").map(PathBuf::from).unwrap_or_default()
 }
 
-/// The state of the gateway at a control socket. A thread asks, since the gateway may hang, and
-/// then not even a connection comes about; the thread ends with the process.
-fn snapshot(socket: &Path) -> Option<Snapshot> {
+/// The names that the gateway at a control socket knows. A thread asks, since the gateway may hang,
+/// and then not even a connection comes about; the thread ends with the process.
+fn names(socket: &Path, request: NamesRequest) -> Option<Vec<RunningName>> {
     let (answered, answer) = channel();
     let socket = socket.to_owned();
-    thread::spawn(move || drop(answered.send(control::ask(&socket, Ask::Snapshot))));
+    thread::spawn(move || drop(answered.send(control::ask(&socket, Ask::Names(request)))));
     match answer.recv_timeout(PATIENCE) {
-        Ok(Ok(Answer::Snapshot(snapshot))) => Some(*snapshot),
+        Ok(Ok(Answer::Names(names))) => Some(names),
         _ => None,
     }
 }

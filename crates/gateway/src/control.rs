@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::events::{EventPage, Events};
 use crate::explain::{ExplainRequest, Explanation};
 use crate::run::{Load, Order, ReloadReport, Reply, reload};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{NamesRequest, RunningName, Snapshot};
 use crate::supervise::{self, Fault};
 use crate::trace::{TraceReport, TraceRequest};
 
@@ -46,6 +46,8 @@ const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 pub enum Ask {
     /// Everything that `convoy show` displays.
     Snapshot,
+    /// The names that a command line may go on with, which are far fewer bytes.
+    Names(NamesRequest),
     /// Whether the gateway responds.
     Ping,
     /// Drain and end.
@@ -77,7 +79,7 @@ impl Ask {
         match self {
             Self::Ping | Self::Stop | Self::Trace(_) | Self::Traced | Self::EndTrace => TIMEOUT * 2,
             Self::Events { .. } => TIMEOUT * 2,
-            Self::Snapshot | Self::Drain(_) => SNAPSHOT_TIMEOUT + TIMEOUT,
+            Self::Snapshot | Self::Names(_) | Self::Drain(_) => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
@@ -100,6 +102,8 @@ pub struct Request {
 pub enum Answer {
     /// To `snapshot`.
     Snapshot(Box<Snapshot>),
+    /// To `names`.
+    Names(Vec<RunningName>),
     /// To `keys`: a line for each SA. It is wiped when dropped.
     Keys(Zeroizing<String>),
     /// To `explain`.
@@ -253,6 +257,10 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Ans
         Ask::Stop => orders.send(Order::Stop).map_or_else(|_| gone(), |()| Answer::Good),
         Ask::Snapshot => {
             order(orders, SNAPSHOT_TIMEOUT, Order::Show, |snapshot| Answer::Snapshot(Box::new(snapshot)))
+        }
+        Ask::Names(request) => {
+            let names = move |snapshot: Snapshot| Answer::Names(snapshot.names(&request));
+            order(orders, SNAPSHOT_TIMEOUT, Order::Show, names)
         }
         Ask::Drain(is_draining) => {
             let drain = |reply| Order::Drain(is_draining, reply);

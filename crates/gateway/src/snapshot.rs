@@ -8,6 +8,7 @@ mod configured;
 mod counters;
 mod lately;
 mod merge;
+mod names;
 mod of_worker;
 mod peers;
 mod rows;
@@ -21,6 +22,7 @@ pub use cluster::{ClusterRow, GroupRow, MemberRow};
 pub use configured::ConfiguredRow;
 pub use counters::{COUNTERS, Counter};
 pub use lately::EngineLately;
+pub use names::{NameKind, NamesRequest, RunningName};
 pub(crate) use of_worker::{PolicyNote, SaNote, direction, policy, sa};
 pub use peers::{PeerRow, PeerState, TunnelKey, WayRow};
 pub use rows::{

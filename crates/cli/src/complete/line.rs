@@ -2,9 +2,9 @@
 
 use clap::builder::ValueHint;
 use clap::{Arg, Command};
+use convoy_gateway::snapshot::NameKind;
 
 use super::Completion;
-use super::names::RunningNames;
 
 /// What an argument's value may be.
 pub(super) enum Values {
@@ -13,7 +13,7 @@ pub(super) enum Values {
     /// One of these.
     Known(Vec<Completion>),
     /// A name that the running gateway knows.
-    OfGateway(RunningNames),
+    OfGateway(NameKind),
 }
 
 /// The finished words of a line.
@@ -151,7 +151,7 @@ impl<'a> CompletionLine<'a> {
     fn values(&self, argument: &Arg) -> Values {
         let possible = argument.get_possible_values();
         let shown = possible.iter().filter(|value| !value.is_hide_set());
-        if let Some(names) = RunningNames::of(self.command, argument, &self.positionals) {
+        if let Some(names) = name_kind(self.command, argument, &self.positionals) {
             Values::OfGateway(names)
         } else if argument.get_value_hint() == ValueHint::AnyPath {
             Values::File
@@ -165,4 +165,15 @@ impl<'a> CompletionLine<'a> {
 fn candidate(value: &str, help: Option<&clap::builder::StyledStr>) -> Completion {
     let help = help.map(ToString::to_string).unwrap_or_default();
     Completion { value: value.to_owned(), help: help.lines().next().unwrap_or_default().to_owned() }
+}
+
+/// The names of the gateway that an argument of a command takes, if it takes any.
+fn name_kind(command: &Command, argument: &Arg, positionals: &[&str]) -> Option<NameKind> {
+    match (command.get_name(), argument.get_id().as_str()) {
+        ("show", "name") => (positionals == ["tunnel"]).then_some(NameKind::Tunnels),
+        ("show" | "trace", "tunnel") => Some(NameKind::Tunnels),
+        ("show", "peer") => Some(NameKind::Peers),
+        ("explain", "interface") => Some(NameKind::Interfaces),
+        _ => None,
+    }
 }

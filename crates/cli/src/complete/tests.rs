@@ -1,37 +1,25 @@
 use clap::CommandFactory;
-use convoy_gateway::snapshot::{PortRow, SaRow};
+use convoy_gateway::snapshot::NameKind;
 
 use super::*;
 use crate::args::Cli;
 
-fn gateway() -> Snapshot {
-    let sa = |tunnel: &str, child: &str, tunnel_id, remote: &str| SaRow {
-        tunnel: tunnel.to_owned(),
-        child: child.to_owned(),
-        tunnel_id,
-        remote: remote.to_owned(),
-        direction: "outbound".to_owned(),
-        ..SaRow::default()
+/// What the gateway would answer, by the kind of names.
+fn gateway(request: NamesRequest) -> Vec<RunningName> {
+    let all: &[&str] = match request.kind {
+        NameKind::Tunnels => &["roam", "roam/net", "site-2", "site-3"],
+        NameKind::Peers => &["192.0.2.2", "192.0.2.7", "2001:db8::3"],
+        NameKind::Interfaces => &["ipsec1"],
     };
-    let port = |name: &str, link| PortRow {
-        name: name.to_owned(),
-        kind: "tun".to_owned(),
-        link,
-        ..PortRow::default()
-    };
-    Snapshot {
-        sas: vec![
-            sa("site-2", "", 1, "192.0.2.2"),
-            sa("site-3", "", 2, "2001:db8::3"),
-            sa("roam/net", "roam/net", 3, "192.0.2.7"),
-        ],
-        ports: vec![port("ipsec1", Some(true)), port("outside", None)],
-        ..Snapshot::default()
-    }
+    let asked = all.iter().filter(|name| name.starts_with(&request.prefix));
+    asked.map(|name| RunningName { name: (*name).to_owned(), help: String::new() }).collect()
 }
 
 /// The values for a line, of which the last word is unfinished; nothing for a file.
-fn values_by(line: &str, ask: impl FnOnce(&Path) -> Option<Snapshot>) -> Option<Vec<String>> {
+fn values_by(
+    line: &str,
+    ask: impl FnOnce(&Path, NamesRequest) -> Option<Vec<RunningName>>,
+) -> Option<Vec<String>> {
     let mut program = Cli::command();
     program.build();
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -40,7 +28,7 @@ fn values_by(line: &str, ask: impl FnOnce(&Path) -> Option<Snapshot>) -> Option<
 }
 
 fn values(line: &str) -> Vec<String> {
-    values_by(line, |_| Some(gateway())).expect("no file")
+    values_by(line, |_, request| Some(gateway(request))).expect("no file")
 }
 
 #[test]
@@ -88,7 +76,7 @@ fn files_are_left_to_the_shell() {
     for line in
         ["check -c ", "check --config=/etc/", "cluster put ", "cluster -c a put /", "top --control /run"]
     {
-        assert_eq!(values_by(line, |_| None), None, "{line}");
+        assert_eq!(values_by(line, |_, _| None), None, "{line}");
     }
 }
 
@@ -96,7 +84,7 @@ fn files_are_left_to_the_shell() {
 fn gateway_is_asked_at_the_control_socket_of_the_line() {
     let asked = |line: &str| {
         let mut socket = None;
-        let found = values_by(line, |path| {
+        let found = values_by(line, |path, _| {
             socket = Some(path.to_owned());
             None
         });
@@ -113,6 +101,7 @@ fn gateway_that_hangs_is_given_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("control.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("listening");
-    assert_eq!(snapshot(&socket), None);
-    assert_eq!(snapshot(&folder.path().join("none.sock")), None);
+    let asked = NamesRequest { kind: NameKind::Peers, prefix: String::new() };
+    assert_eq!(names(&socket, asked.clone()), None);
+    assert_eq!(names(&folder.path().join("none.sock"), asked), None);
 }
