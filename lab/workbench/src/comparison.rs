@@ -1,75 +1,90 @@
-//! All rules on one platform: their throughput with and without a window, and their latency under
-//! the same load.
+//! All rules on one platform in turns: their throughput, their latency under the same load, and
+//! what the window gains.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_dataplane::costs::Costs;
 use serde::Serialize;
 
 use super::arrivals::Load;
+use super::demo::{Setting, WINDOWS};
 use super::error::DemoError;
-use super::measure::{Bench, Measurement, Plan};
+use super::measure::{Measurement, run_round};
 use super::platform::{DemoEngine, Platform};
+use super::report::TrialReport;
 use super::rule::Rule;
-use super::traffic::Traffic;
+use super::spread::Spread;
+use super::trial::Trial;
+use super::turns::{Progress, TimeBudget};
 use super::verdict::Verdict;
-use super::{ROUNDS, WINDOWS};
 
-/// Load under which latencies are compared, relative to the scheduler's throughput.
-const LOAD: f64 = 0.8;
+/// Load under which latencies are compared, relative to what the median of all rules carried in the
+/// same round: on a machine that does nothing else, every rule carries it.
+const LOAD: f64 = 0.5;
 
 /// Comparison of all rules on one platform.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Description of the platform.
     pub about: String,
+    /// Name of the platform in a few words.
+    pub name: &'static str,
     /// The ESP proposal.
     pub proposal: &'static str,
     /// Costs of the platform's engines.
     pub engines: Vec<DemoEngine>,
-    /// With a window of 1, when saturated.
-    pub without_window: Vec<Measurement>,
-    /// With the usual window, when saturated.
+    /// The scheduler's default with a window of 1, when saturated.
+    pub without_window: Measurement,
+    /// All rules with the usual window, when saturated.
     pub saturated: Vec<Measurement>,
-    /// With the usual window, under the same load for all rules.
+    /// All rules with the usual window, under the same load in each round.
     pub offered: Vec<Measurement>,
     /// That load, in packets per second.
-    pub offered_packets_per_second: f64,
+    pub offered_packets_per_second: Spread,
     /// The scheduler's gain.
     pub verdict: Option<Verdict>,
 }
 
 impl Comparison {
+    /// Packets per second of the scheduler's default with the usual window, relative to a window
+    /// of 1.
+    pub fn window_gain(&self) -> Spread {
+        self.saturated[0].relative_to(&self.without_window, |round| round.packets_per_second)
+    }
+
     pub(crate) fn measured(&self) -> impl Iterator<Item = &Measurement> {
-        self.without_window.iter().chain(&self.saturated).chain(&self.offered)
+        self.saturated.iter().chain(&self.offered).chain([&self.without_window])
     }
 }
 
-/// Compares all rules on a platform; each run lasts `length`.
+/// Runs of a platform in each round.
+pub(crate) fn runs_per_round() -> usize {
+    2 * Rule::demonstrated().len() + 1
+}
+
+/// Compares all rules on a platform in `rounds` rounds, in `time` together.
 ///
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
 pub(crate) fn compare(
     platform: Platform,
-    traffic: &[Arc<Traffic>; 2],
-    costs: &mut Costs,
-    length: Duration,
+    rounds: usize,
+    time: Duration,
+    setting: &mut Setting<'_>,
 ) -> Result<Comparison, DemoError> {
-    let rules = Rule::compared();
-    let mut bench = Bench { platform: &platform, traffic, costs };
-    let [narrow, wide] =
-        WINDOWS.map(|window| Plan { window, load: Load::Saturating, rounds: ROUNDS, length });
-    let saturated = bench.measure(&rules, wide)?;
-    let without_window = bench.measure(&rules, narrow)?;
-    // The first rule is the scheduler's default.
-    let offered_packets_per_second = LOAD * saturated[0].packets_per_second;
-    let load = Load::Offered(offered_packets_per_second);
-    let offered = bench.measure(&rules, Plan { load, ..wide })?;
+    let mut turns = Turns::new(&platform, rounds, time);
+    for round in 0..rounds {
+        turns.run(round, rounds, setting)?;
+    }
+    let measured = |reports: &[Vec<TrialReport>]| reports.iter().map(|of| Measurement::of(of)).collect();
+    let mut saturated: Vec<Measurement> = measured(&turns.saturated);
+    let without_window = saturated.pop().expect("the last of the saturated trials has a window of 1");
+    let offered: Vec<Measurement> = measured(&turns.offered);
     let verdict = Verdict::of(&saturated, &offered);
-    let Platform { about, proposal, engines, .. } = platform;
+    let offered_packets_per_second = Spread::of(turns.loads);
+    let Platform { about, name, proposal, engines, .. } = platform;
     Ok(Comparison {
         about,
+        name,
         proposal,
         engines,
         without_window,
@@ -78,4 +93,62 @@ pub(crate) fn compare(
         offered_packets_per_second,
         verdict,
     })
+}
+
+/// Reports of the rounds so far.
+struct Turns<'a> {
+    platform: &'a Platform,
+    rules: Vec<Rule>,
+    budget: TimeBudget,
+    /// Of each rule with the usual window, the scheduler's default first; at last of the default
+    /// with a window of 1.
+    saturated: Vec<Vec<TrialReport>>,
+    offered: Vec<Vec<TrialReport>>,
+    /// The load of each round, in packets per second.
+    loads: Vec<f64>,
+}
+
+impl<'a> Turns<'a> {
+    fn new(platform: &'a Platform, rounds: usize, time: Duration) -> Self {
+        let rules = Rule::demonstrated();
+        let budget = TimeBudget::new(time, rounds * runs_per_round());
+        let offered = vec![Vec::new(); rules.len()];
+        let saturated = vec![Vec::new(); rules.len() + 1];
+        Self { platform, rules, budget, saturated, offered, loads: Vec::new() }
+    }
+
+    fn run(&mut self, round: usize, rounds: usize, setting: &mut Setting<'_>) -> Result<(), DemoError> {
+        let length = self.budget.run_length();
+        let place = Some((round + 1, rounds));
+        (setting.show)(&Progress {
+            part: &format!("policies, {}", self.platform.name),
+            round: place,
+            view: None,
+        });
+        let [narrow, wide] = WINDOWS;
+        let platform = self.platform;
+        let trial = |rule: Rule, window: usize, load: Load| Trial {
+            platform,
+            rule,
+            window,
+            load,
+            length,
+            fail: None,
+        };
+        let saturating = |rule: &Rule| trial(*rule, wide, Load::Saturating);
+        let mut trials: Vec<Trial<'_>> = self.rules.iter().map(saturating).collect();
+        trials.push(trial(Rule::DEFAULT, narrow, Load::Saturating));
+        self.budget.run(length, trials.len(), || {
+            run_round(&trials, round, setting.traffic, setting.costs, &mut self.saturated)
+        })?;
+        let carried =
+            self.saturated[..self.rules.len()].iter().map(|reports| reports[round].packets_per_second);
+        let load = LOAD * Spread::of(carried).median;
+        self.loads.push(load);
+        let trials: Vec<Trial<'_>> =
+            self.rules.iter().map(|rule| trial(*rule, wide, Load::Offered(load.max(1.0)))).collect();
+        self.budget.run(length, trials.len(), || {
+            run_round(&trials, round, setting.traffic, setting.costs, &mut self.offered)
+        })
+    }
 }

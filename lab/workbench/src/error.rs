@@ -1,5 +1,6 @@
 //! Why the demo failed.
 
+use convoy_capture::CaptureError;
 use convoy_gateway::assemble::AssembleError;
 use convoy_port::PortError;
 
@@ -9,6 +10,9 @@ pub enum DemoError {
     /// A gateway could not be set up.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    /// The capture could not be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),

@@ -1,22 +1,24 @@
 //! The same traffic through tunnels in tunnel mode and with IP-TFS (RFC 9347), in turns.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_dataplane::costs::Costs;
 use serde::Serialize;
 
 use super::arrivals::Load;
+use super::demo::{Setting, WINDOWS};
 use super::error::DemoError;
-use super::measure::{Measurement, in_turns};
+use super::lengths;
+use super::measure::{Measurement, run_round};
 use super::platform::Platform;
 use super::rule::Rule;
 use super::sites::TUNNELS;
+use super::spread::Spread;
 use super::traffic::Traffic;
 use super::trial::Trial;
-use super::verdict::NOISE;
-use super::{ROUNDS, WINDOWS, lengths};
+use super::turns::{Progress, TimeBudget};
 
 /// The modes, as in a configuration.
 const MODES: [&str; 2] = ["tunnel", "iptfs"];
@@ -27,6 +29,10 @@ const LONG: usize = 1400;
 /// Rate at which hardly any two packets are at hand together, in thousand packets per second both
 /// ways.
 const SINGLY: u32 = 50;
+/// Rounds of both modes with each traffic.
+const ROUNDS: usize = 5;
+/// Smallest relative difference of what is counted, and not timed, that is mentioned.
+const NEGLIGIBLE: f64 = 0.05;
 
 /// The same traffic in both modes.
 #[derive(Clone, Debug, Serialize)]
@@ -49,46 +55,48 @@ impl ModeComparison {
     }
 }
 
-/// Measures every kind of traffic in both modes, in `length` together. `mixed` is the traffic of
-/// the demo's other parts.
+/// Measures every kind of traffic in both modes, in `time` together.
 ///
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
 pub(crate) fn compare_modes(
-    mixed: &[Arc<Traffic>; 2],
-    costs: &mut Costs,
-    length: Duration,
+    time: Duration,
     seed: u64,
+    setting: &mut Setting<'_>,
 ) -> Result<Vec<ModeComparison>, DemoError> {
+    let mixed = setting.traffic;
     let [small, long] = [SMALL, LONG].map(|bytes| lengths(&[(bytes, 1)], TUNNELS, seed));
     let singly = Load::Offered(f64::from(SINGLY) * 1e3);
     let kinds = [
-        (format!("{SMALL} bytes, full load"), &small, Load::Saturating),
-        ("traffic as above, full load".to_owned(), mixed, Load::Saturating),
-        (format!("{LONG} bytes, full load"), &long, Load::Saturating),
-        (format!("{SMALL} bytes, {SINGLY} thousand packets/s"), &small, singly),
+        (format!("{SMALL} bytes"), &small, Load::Saturating),
+        ("as above".to_owned(), mixed, Load::Saturating),
+        (format!("{LONG} bytes"), &long, Load::Saturating),
+        (format!("{SMALL} bytes, {SINGLY}000/s"), &small, singly),
     ];
-    let length = length / (kinds.len() * MODES.len() * ROUNDS) as u32;
-    let compare = |(name, packets, load)| compare(name, packets, costs, load, length);
-    kinds.into_iter().map(compare).collect()
-}
-
-fn compare(
-    traffic: String,
-    packets: &[Arc<Traffic>; 2],
-    costs: &mut Costs,
-    load: Load,
-    length: Duration,
-) -> Result<ModeComparison, DemoError> {
     let platforms = MODES.map(Platform::chosen);
-    let trials = platforms.each_ref().map(|platform| {
-        let (rule, window) = (Rule::DEFAULT, WINDOWS[1]);
-        Trial { platform, rule, window, load, length, fail: None }
-    });
-    let measured = in_turns(&trials, ROUNDS, packets, costs)?;
-    let [tunnel, iptfs] =
-        measured.try_into().unwrap_or_else(|_| unreachable!("two trials have two measurements"));
-    Ok(ModeComparison { traffic, is_offered: load != Load::Saturating, tunnel, iptfs })
+    let mut budget = TimeBudget::new(time, kinds.len() * MODES.len() * ROUNDS);
+    let mut compare = |(traffic, packets, load): (String, &[Arc<Traffic>; 2], Load)| {
+        let mut reports = [(); 2].map(|()| Vec::new());
+        for round in 0..ROUNDS {
+            let part = format!("tunnel mode and IP-TFS, {traffic}");
+            (setting.show)(&Progress { part: &part, round: Some((round + 1, ROUNDS)), view: None });
+            let length = budget.run_length();
+            let trials = platforms.each_ref().map(|platform| Trial {
+                platform,
+                rule: Rule::DEFAULT,
+                window: WINDOWS[1],
+                load,
+                length,
+                fail: None,
+            });
+            budget.run(length, trials.len(), || {
+                run_round(&trials, round, packets, setting.costs, &mut reports)
+            })?;
+        }
+        let [tunnel, iptfs] = reports.map(|rounds| Measurement::of(&rounds));
+        Ok(ModeComparison { traffic, is_offered: load != Load::Saturating, tunnel, iptfs })
+    };
+    kinds.into_iter().map(&mut compare).collect()
 }
 
 /// What IP-TFS gains or costs, in one sentence.
@@ -98,7 +106,7 @@ impl fmt::Display for ModeComparison {
         let ratio = |of: fn(&Measurement) -> f64| of(iptfs) / of(tunnel);
         let packets = ratio(Measurement::esp_packets_per_packet);
         write!(f, "{traffic}: IP-TFS sends ")?;
-        if is_noise(packets) {
+        if (packets - 1.0).abs() <= NEGLIGIBLE {
             write!(f, "as many ESP packets as tunnel mode")?;
         } else {
             write!(f, "{packets:.2} times as many ESP packets as tunnel mode")?;
@@ -108,32 +116,44 @@ impl fmt::Display for ModeComparison {
             let [with, without] = [iptfs, tunnel].map(|mode| mode.latency.p50_us);
             return write!(f, ", and has a median latency of {with:.1} us, tunnel mode of {without:.1} us.");
         }
-        write!(f, " and {} processor time.", change(ratio(|mode| mode.cpu_ns_per_packet)))
+        let cpu = iptfs.relative_to(tunnel, |round| round.cpu_ns_per_packet);
+        write!(f, " and {}.", processor_time(&cpu))
     }
 }
 
-fn is_noise(ratio: f64) -> bool {
-    (ratio - 1.0).abs() <= NOISE
-}
-
+/// How much more or less a count is.
 fn change(ratio: f64) -> String {
     let percent = (ratio - 1.0).abs() * 100.0;
     match ratio {
-        ratio if is_noise(ratio) => "as much".to_owned(),
+        ratio if (ratio - 1.0).abs() <= NEGLIGIBLE => "as much".to_owned(),
         ..1.0 => format!("{percent:.0} % less"),
         _ => format!("{percent:.0} % more"),
     }
 }
 
+/// How much more or less processor time a mode takes, if it does so in every round.
+fn processor_time(ratio: &Spread) -> String {
+    let percent = (ratio.median - 1.0).abs() * 100.0;
+    match ratio.against_one() {
+        Ordering::Less => format!("{percent:.0} % less processor time"),
+        Ordering::Greater => format!("{percent:.0} % more processor time"),
+        Ordering::Equal => "no different processor time beyond the spread".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use convoy_dataplane::costs::Costs;
+
     use super::*;
     use crate::imix;
+    use crate::measure::RoundFigures;
 
     fn compared() -> Vec<ModeComparison> {
         let mut costs = Costs::without_cache();
-        let length = Duration::from_millis(2_400);
-        compare_modes(&imix(1), &mut costs, length, 1).expect("memory does not fail")
+        let time = Duration::from_millis(2_400);
+        let mut setting = Setting { traffic: &imix(1), costs: &mut costs, show: &mut |_| {} };
+        compare_modes(time, 1, &mut setting).expect("memory does not fail")
     }
 
     #[test]
@@ -156,34 +176,40 @@ mod tests {
         assert!(small.iptfs.ethernet_bytes_per_packet() < 120.0, "{small}");
     }
 
-    fn sentence(is_offered: bool, [packets, bytes, cpu]: [f64; 3]) -> String {
-        let mut one = compared_with([1.0; 3]);
-        let with = compared_with([packets, bytes, cpu]);
-        one.latency.p50_us = 2.0;
-        ModeComparison { traffic: "some".to_owned(), is_offered, tunnel: one, iptfs: with }.to_string()
+    fn sentence(is_offered: bool, packets: f64, bytes: f64, cpu: [f64; 3]) -> String {
+        let mut tunnel = measured(1.0, 1.0, [1.0; 3]);
+        tunnel.latency.p50_us = 2.0;
+        let iptfs = measured(packets, bytes, cpu);
+        ModeComparison { traffic: "some".to_owned(), is_offered, tunnel, iptfs }.to_string()
     }
 
-    fn compared_with([packets, bytes, cpu]: [f64; 3]) -> Measurement {
+    fn measured(packets: f64, bytes: f64, cpu: [f64; 3]) -> Measurement {
+        let round = |cpu| RoundFigures { cpu_ns_per_packet: cpu, ..RoundFigures::default() };
         Measurement {
             esp_packets: (packets * 1e3) as u64,
             ethernet_bytes: (bytes * 1e5) as u64,
-            cpu_ns_per_packet: cpu * 1e3,
             good: 1_000,
-            ..Measurement::blank(Rule::DEFAULT)
+            ..Measurement::blank(Rule::DEFAULT, cpu.map(round).to_vec())
         }
     }
 
     #[test]
-    fn a_gain_a_loss_and_neither_are_called_so() {
+    fn gain_and_loss_in_every_round_are_called_so() {
         assert_eq!(
-            sentence(false, [0.05, 0.4, 1.3]),
+            sentence(false, 0.05, 0.4, [1.3, 1.2, 1.4]),
             "some: IP-TFS sends 0.05 times as many ESP packets as tunnel mode, takes 60 % less of the Ethernet and 30 % more \
              processor time."
         );
         assert_eq!(
-            sentence(true, [1.0, 1.02, 0.1]),
+            sentence(true, 1.0, 1.02, [0.1; 3]),
             "some: IP-TFS sends as many ESP packets as tunnel mode, takes as much of the Ethernet, and has a median latency of \
              0.0 us, tunnel mode of 2.0 us."
         );
+    }
+
+    #[test]
+    fn processor_time_whose_rounds_contradict_each_other_is_no_difference() {
+        let sentence = sentence(false, 1.0, 1.0, [0.7, 0.8, 1.1]);
+        assert!(sentence.ends_with("and no different processor time beyond the spread."), "{sentence}");
     }
 }

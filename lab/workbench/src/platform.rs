@@ -62,6 +62,8 @@ pub struct TunnelSet {
 pub struct Platform {
     /// Description in one line.
     pub about: String,
+    /// Name in a few words.
+    pub name: &'static str,
     /// Mode of the tunnels, as in a configuration.
     pub mode: &'static str,
     /// The ESP proposal.
@@ -169,15 +171,7 @@ impl Platform {
         site += &(engine("software", "software", "") + &models_text(&models));
         let engines = here.multibuffer().into_iter().chain([here.software()]).chain(models).collect();
         let about = "all engines of this machine, and two modelled accelerators on a PCI-X bus".to_owned();
-        Self {
-            about,
-            mode: TUNNEL_MODE,
-            proposal: CHAINED,
-            tunnels: TUNNELS,
-            engines,
-            site,
-            peer: here.peer(),
-        }
+        Self { about, name: "all engines", engines, site, ..Self::chained(&here) }
     }
 
     /// The processor as in the small-packets paper, and two unlike accelerators on a bus; available
@@ -187,17 +181,8 @@ impl Platform {
         let models = here.models();
         let site = engine("software", "software", "") + &models_text(&models);
         let engines = [here.software()].into_iter().chain(models).collect();
-        let about =
-            "the processor (software), and two different modelled accelerators on a PCI-X bus".to_owned();
-        Self {
-            about,
-            mode: TUNNEL_MODE,
-            proposal: CHAINED,
-            tunnels: TUNNELS,
-            engines,
-            site,
-            peer: here.peer(),
-        }
+        let about = "the processor (software) and two unlike modelled accelerators on a PCI-X bus".to_owned();
+        Self { about, name: "accelerators", engines, site, ..Self::chained(&here) }
     }
 
     /// Two real engines: a slow one on the gateway's thread, and one on a core of its own that is
@@ -210,15 +195,16 @@ impl Platform {
         let _ = write!(site, "{}", engine("multibuffer", "multibuffer", &format!("core = {core}\n")));
         let about = "software in the gateway's thread, multibuffer on a core of its own".to_owned();
         let engines = vec![here.software(), multibuffer];
-        Some(Self {
-            about,
-            mode: TUNNEL_MODE,
+        Some(Self { about, name: "crypto core", engines, site, ..Self::chained(&here) })
+    }
+
+    /// No engines beside this machine's peer, and the proposal where rules are compared.
+    fn chained(here: &MachineCosts) -> Self {
+        Self {
             proposal: CHAINED,
-            tunnels: TUNNELS,
-            engines,
-            site,
             peer: here.peer(),
-        })
+            ..Self::plain(String::new(), TUNNEL_MODE, String::new())
+        }
     }
 
     /// A platform from `[[engine]]` tables of the gateway (`site`) and of its peer.
@@ -245,7 +231,7 @@ impl Platform {
             engines.push(here.engine(&name, is_model, cost.model));
         }
         let (about, site, peer) = (about.to_owned(), site.to_owned(), peer.to_owned());
-        Ok(Self { about, mode: TUNNEL_MODE, proposal, tunnels, engines, site, peer })
+        Ok(Self { about, name: "given engines", mode: TUNNEL_MODE, proposal, tunnels, engines, site, peer })
     }
 
     /// Two gateways with the engines that they choose by themselves.
@@ -263,7 +249,8 @@ impl Platform {
     /// The same engines at both ends, and AES-GCM.
     fn plain(about: String, mode: &'static str, site: String) -> Self {
         let peer = site.clone();
-        Self { about, mode, proposal: "aes128gcm16", tunnels: TUNNELS, engines: Vec::new(), site, peer }
+        let (name, proposal, engines) = ("one choice", "aes128gcm16", Vec::new());
+        Self { about, name, mode, proposal, tunnels: TUNNELS, engines, site, peer }
     }
 }
 

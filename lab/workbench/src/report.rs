@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::core_use::CoreUse;
 use super::delivery::DeliveryLatency;
 use super::rule::Rule;
 
@@ -95,4 +96,6 @@ pub struct TrialReport {
     /// Processor time of this process for each packet, in ns: both gateways, their engines, and the
     /// ports that compare the packets. With an offered load most of it is waiting.
     pub cpu_ns_per_packet: f64,
+    /// What this process's threads had of the cores.
+    pub core_use: CoreUse,
 }

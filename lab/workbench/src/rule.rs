@@ -49,6 +49,11 @@ impl Rule {
         [Self::DEFAULT, Self::SKIP].into_iter().chain(baselines).collect()
     }
 
+    /// The scheduler's default, and every baseline.
+    pub(crate) fn demonstrated() -> Vec<Self> {
+        Self::compared().into_iter().filter(|rule| *rule != Self::SKIP).collect()
+    }
+
     /// A rival from the literature.
     pub fn rival(rival: HeuristicFactory) -> Self {
         Self { rival: Some(rival), ..Self::DEFAULT }

@@ -14,6 +14,7 @@ use convoy_scheduler::EngineSnapshot;
 
 use super::DemoError;
 use super::arrivals::{Load, TrialArrivals};
+use super::core_use::{CoreUse, ThreadTimes};
 use super::cores::GatewayCore;
 use super::cpu::cpu_time;
 use super::delivery::{Delivery, DeliveryLatency};
@@ -80,7 +81,7 @@ pub(crate) fn run_trial(
     for delivery in &pair.deliveries {
         delivery.sending.store(true, Ordering::Relaxed);
     }
-    let (began, cpu_before) = (Instant::now(), cpu_time());
+    let (began, cpu_before, threads_before) = (Instant::now(), cpu_time(), ThreadTimes::now());
     let (mut next_show, mut is_recording, mut all_events) = (SHOW_EVERY, false, Vec::new());
     while began.elapsed() < trial.length {
         pair.round()?;
@@ -100,16 +101,18 @@ pub(crate) fn run_trial(
     }
     let elapsed = pair.drain(began)?;
     let cpu = cpu_time().saturating_sub(cpu_before);
+    let core_use = ThreadTimes::now().since(&threads_before, began.elapsed());
     let view = pair.view(trial, elapsed);
     all_events.extend(view.events.iter().cloned());
     show(&view);
-    Ok(pair.report(view, TrialTime { elapsed, cpu }, all_events))
+    Ok(pair.report(view, TrialTime { elapsed, cpu, core_use }, all_events))
 }
 
-/// What a trial took: by the clock, and of the processor.
+/// What a trial took: by the clock, of the processor, and what its threads had of the cores.
 struct TrialTime {
     elapsed: Duration,
     cpu: Duration,
+    core_use: CoreUse,
 }
 
 impl Pair {
@@ -236,7 +239,7 @@ impl Pair {
     }
 
     fn report(&self, view: LiveView, time: TrialTime, events: Vec<String>) -> TrialReport {
-        let TrialTime { elapsed, cpu } = time;
+        let TrialTime { elapsed, cpu, core_use } = time;
         let esp_packets = self.sent_by(Side::Outside, |outside| outside.sent_packets);
         let esp_bytes = self.sent_by(Side::Outside, |outside| outside.sent_bytes);
         let (sent, arrived) = (self.sent(), self.arrived());
@@ -264,6 +267,7 @@ impl Pair {
             esp_packets,
             ethernet_bytes: esp_bytes + esp_packets * ETHERNET_BYTES,
             cpu_ns_per_packet: cpu.as_nanos() as f64 / good.max(1) as f64,
+            core_use,
         }
     }
 }
