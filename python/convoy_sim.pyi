@@ -96,17 +96,20 @@ class FoundRate(TypedDict):
 
 class ReadingVerdict(TypedDict):
     reading: str
-    shown: bool
+    verdict: Literal["shown", "not shown", "undecided", "by construction"]
     measured: str
 
 class ClaimVerdict(TypedDict):
     source: str
     claim: str
-    shown: bool
+    verdict: Literal["shown", "not shown", "undecided", "by construction"]
     measured: str
+    compared: str
+    noise: str
     basis: str
     read_as: str
     range_shown: int
+    range_undecided: int
     range_of: int
     range: str
     readings: list[ReadingVerdict]
@@ -115,6 +118,8 @@ class Figures(TypedDict):
     claims: list[ClaimVerdict]
     runs: tuple[int, int]
     packets: tuple[int, int]
+    repetitions: tuple[int, int]
+    noise: str
     chosen: str
     trace: str | None
     best: tuple[int, list[str]]

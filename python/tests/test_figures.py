@@ -18,7 +18,10 @@ def test_a_trace_takes_the_place_of_the_synthetic_one(tmp_path):
     lines = [f"{at}.5 9 {at // 3 % 5} 20 30 {at * 37 % 1461}" for at in range(200)]
     made = convoy_sim.figures(tmp_path / "out", trace=trace(tmp_path, *lines), **FEW)
     assert "200 packets to 5 destinations" in made["trace"]
-    assert len(made["claims"]) == 41 and {claim["basis"].split(":")[0] for claim in made["claims"]} <= {"follows", "fitted", "chosen"}
+    bases = {claim["basis"].split(":")[0] for claim in made["claims"]}
+    assert len(made["claims"]) == 46 and bases <= {"follows", "fitted", "chosen", "put in"}
+    verdicts = {"shown", "not shown", "undecided", "by construction"}
+    assert {claim["verdict"] for claim in made["claims"]} <= verdicts
     assert (tmp_path / "out" / "claims.csv").is_file()
     assert set(made) == stub_fields()["Figures"]
     assert set(made["claims"][0]) == stub_fields()["ClaimVerdict"]

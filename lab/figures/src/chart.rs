@@ -6,6 +6,8 @@ pub(super) struct Chart {
     /// The figure's number in the paper.
     pub(super) number: u32,
     pub(super) title: String,
+    /// How the paper is read for this figure.
+    pub(super) reading: &'static str,
     /// Explanation of the figure.
     pub(super) note: String,
     pub(super) body: Body,

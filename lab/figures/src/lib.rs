@@ -1,12 +1,16 @@
 //! The figures of the papers and the check of their claims, by simulation: SVG, PNG and CSV for
-//! each figure, a table of claims, and a report in one HTML file.
+//! each figure, a table of claims, and `index.html`, one page without other files, which has the
+//! figures, the readings behind them and the claims side by side.
 //!
 //! [`make_figures`] makes all of this for one [`Paper`]. Each paper has a folder or file with its
 //! cases and runs (what to simulate), charts or plots (what each figure shows) and claims (the
 //! statements of the paper, each with its check). `small_packets.rs`, `readings.rs`, `plan.rs`,
 //! `runs.rs`, `claims/` and `plots.rs` belong to the first paper, of which each claim is checked
-//! under one of several readings; the others share `paper.rs`. A claim is checked with convoy's
-//! choice of the open parameters, and over their range: a [`ClaimVerdict`] has both results.
+//! under one of several readings; the others share `paper/`. A claim is checked with convoy's
+//! choice of the open parameters, with other seeds where traffic is drawn, and over the range of
+//! the open parameters: a [`ClaimVerdict`] has all results. `finding.rs` is what runs say of a
+//! claim, `verdict.rs` what follows: a [`Verdict`] is [`Verdict::Shown`] only if the runs could
+//! have come out otherwise. All papers share `tables.rs` and `page.rs`.
 //!
 //! A figure is data until it is drawn: `draw.rs` and `chart_draw.rs` make the same picture as SVG
 //! and PNG. [`Drawing`] draws a figure from any data, and `convoy-lab bench` and `convoy-lab hdtv`
@@ -25,10 +29,13 @@ mod chart_draw;
 mod claims;
 mod draw;
 mod drawing;
+mod finding;
 mod grip;
 mod ixp425;
 mod marks;
+mod noise;
 mod open;
+mod page;
 mod paper;
 mod plan;
 mod plots;
@@ -36,10 +43,13 @@ mod readings;
 mod referee;
 mod runs;
 mod small_packets;
+mod tables;
 mod trace;
+mod verdict;
 mod written;
 
 pub use drawing::{Drawing, DrawingForm};
+pub use verdict::{ClaimVerdict, ReadingVerdict, Verdict, count_verdicts};
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -84,44 +94,6 @@ pub struct FigureOptions {
     pub threads: usize,
 }
 
-/// The result of a claim under one reading of a paper.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ReadingVerdict {
-    /// Name of the reading.
-    pub reading: String,
-    /// Whether the claim is shown.
-    pub shown: bool,
-    /// The numbers that show it.
-    pub measured: String,
-}
-
-/// The result of a claim.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClaimVerdict {
-    /// Section and figure of the paper.
-    pub source: String,
-    /// The claim.
-    pub claim: String,
-    /// Whether it is shown with convoy's choice of open parameters.
-    pub shown: bool,
-    /// The numbers that show it.
-    pub measured: String,
-    /// What the result rests on besides the model: `follows`, or `fitted` or `chosen` with the
-    /// value that was.
-    pub basis: String,
-    /// What the claim is taken to count, and from when, if its words allow several readings; and
-    /// the reading of the paper under which it is checked, if there are several.
-    pub read_as: String,
-    /// Number of combinations of open parameters with which it is shown.
-    pub range_shown: usize,
-    /// Number of combinations of open parameters that were tried.
-    pub range_of: usize,
-    /// The values of open parameters that decide it.
-    pub range: String,
-    /// The result under each reading of the paper, if it has several.
-    pub readings: Vec<ReadingVerdict>,
-}
-
 /// Summary of what was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct FiguresMade {
@@ -131,6 +103,10 @@ pub struct FiguresMade {
     pub runs: (usize, usize),
     /// Packets of each run, in the same order.
     pub packets: (u64, u64),
+    /// Number of runs that repeat others with another seed, and packets of each.
+    pub repetitions: (usize, u64),
+    /// The noise that was measured, and how.
+    pub noise: String,
     /// Description of convoy's choice of open parameters.
     pub chosen: String,
     /// Description of the trace, if a file took the place of the synthetic one.

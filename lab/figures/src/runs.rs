@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use convoy_scheduler::DepthUnit;
-use convoy_sim::{PAPER_PACKETS, Pattern, Platform, Report, Served, Setting, SimulationError};
+use convoy_sim::{Pattern, Platform, Report, Served, Setting, SimulationError};
 
+use super::noise::PatternNoise;
 use super::readings::{LatencyFrom, Limit, Open, Transfers};
 use super::trace::Trace;
 
@@ -27,10 +28,18 @@ pub(super) enum Variant {
     Buffered,
     /// The trace with another locality, in hundredths.
     Locality(u32),
+    /// A bound on the time of the window, in us.
+    WindowTime(u32),
+    /// A line of [`LIGHT_MBPS`], which does not overload the processors.
+    Light,
 }
 
 /// The bound of [`Variant::WindowBytes`].
 pub(super) const WINDOW_BYTES: u64 = 500;
+/// The bounds of [`Variant::WindowTime`], in us.
+pub(super) const WINDOW_TIMES_US: [u32; 3] = [20, 100, 500];
+/// The line of [`Variant::Light`].
+pub(super) const LIGHT_MBPS: u32 = 100;
 
 /// Identifies a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,23 +67,14 @@ pub(super) struct Runs {
     pub(super) of: HashMap<Key, Arc<Outcome>>,
     /// When latency begins, which no run depends on.
     pub(super) latency: LatencyFrom,
+    /// Relative differences that are noise in runs of this length.
+    pub(super) noise: PatternNoise,
 }
-
-/// Relative difference of average lengths that may be due to chance in runs of 500,000 packets:
-/// twice the standard error of the CPU's average at `T_enc_ratio` 7. The multi-packets of a
-/// processor are a sample, while other measures come from the same traffic.
-pub(super) const LENGTH_NOISE: f64 = 0.01;
 
 impl Runs {
     /// The result of one run; all requested keys are in [`keys`].
     pub(super) fn of(&self, key: Key) -> &Outcome {
         self.of.get(&key).expect("every key that a figure or a claim asks for is in `keys`")
-    }
-
-    /// [`LENGTH_NOISE`], adjusted to the number of packets of these runs.
-    pub(super) fn length_noise(&self) -> f64 {
-        let packets = self.of.values().map(|outcome| outcome.report.packets).max().unwrap_or(1).max(1);
-        LENGTH_NOISE * (PAPER_PACKETS as f64 / packets as f64).sqrt()
     }
 
     /// The average latency of a run in ms.
@@ -88,7 +88,16 @@ impl Runs {
     }
 }
 
-/// All runs of a pattern.
+/// All runs of a pattern in a reading.
+pub(super) fn reading_keys(pattern: Pattern) -> Vec<Key> {
+    let key = |window, variant| Key { pattern, accelerators: 1, window, enc_ratio: ENC_RATIO, variant };
+    let mut keys = keys(pattern);
+    keys.extend(WINDOW_TIMES_US.map(|us| key(30, Variant::WindowTime(us))));
+    keys.extend([1, 30].map(|window| key(window, Variant::Light)));
+    keys
+}
+
+/// The runs of a pattern with each combination of the range.
 pub(super) fn keys(pattern: Pattern) -> Vec<Key> {
     let key =
         |accelerators, window, enc_ratio, variant| Key { pattern, accelerators, window, enc_ratio, variant };
@@ -123,9 +132,10 @@ pub(super) fn run(
     open: &Open,
     key: Key,
     packets: u64,
+    seed: Option<u64>,
     trace: Option<&Trace>,
 ) -> Result<Outcome, SimulationError> {
-    let setting = setting(open, key, packets);
+    let setting = Setting { seed, ..setting(open, key, packets) };
     let mut lengths = vec![Lengths::default(); platform.processors.len() + key.accelerators];
     let mut observer = |served: &Served<'_>| {
         let bytes = served.packets.iter().map(|packet| packet.bytes).sum::<u32>();
@@ -169,6 +179,8 @@ fn setting(open: &Open, key: Key, packets: u64) -> Setting {
         t_init_us: Some(open.t_init_us),
         locality,
         window_bytes: (key.variant == Variant::WindowBytes).then_some(WINDOW_BYTES),
+        max_wait_us: if let Variant::WindowTime(us) = key.variant { Some(f64::from(us)) } else { None },
+        rate_mbps: (key.variant == Variant::Light).then(|| f64::from(LIGHT_MBPS)),
         prefetch: is_buffered,
         write_buffer: is_buffered,
         ..Setting::default()

@@ -75,7 +75,7 @@ pub(crate) struct FiguresArgs {
     /// The paper
     #[arg(long, value_name = "NAME", default_value = "small-packets")]
     pub(super) paper: PaperName,
-    /// Folder for the figures, tables and the report; created if it does not exist
+    /// Folder for the figures, the tables and the page; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
     /// With small-packets: a trace in place of the synthetic one, with the six columns of the

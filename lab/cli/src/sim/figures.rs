@@ -1,6 +1,8 @@
 //! `convoy-lab sim figures`.
 
-use convoy_figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, Paper, make_figures};
+use convoy_figures::{
+    ClaimVerdict, FigureError, FigureOptions, FiguresMade, Paper, count_verdicts, make_figures,
+};
 use convoy_sim::parallel;
 
 use super::args::{FiguresArgs, PaperName};
@@ -51,16 +53,15 @@ const RANGE_TRIAL_PACKETS: u64 = 3_000;
 
 /// The verdict, with what it rests on if that is not the model alone.
 fn verdict(claim: &ClaimVerdict) -> String {
-    let shown = if claim.shown { "shown" } else { "not shown" };
-    if ["", "follows"].contains(&claim.basis.as_str()) {
-        shown.to_owned()
+    if claim.basis == "follows" {
+        claim.verdict.to_string()
     } else {
-        format!("{shown} ({})", claim.basis)
+        format!("{} ({})", claim.verdict, claim.basis)
     }
 }
 
 fn print(made: &FiguresMade, args: &FiguresArgs) {
-    let mut table = new_table(&["claim", "verdict", "measured", "over the range"]);
+    let mut table = new_table(&["claim", "verdict", "measured", "noise", "over the range"]);
     table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     if table.width().is_none() {
         table.set_width(150);
@@ -70,15 +71,20 @@ fn print(made: &FiguresMade, args: &FiguresArgs) {
             format!("{} ({})", claim.claim, claim.source),
             verdict(claim),
             claim.measured.clone(),
-            format!("{} of {}: {}", claim.range_shown, claim.range_of, claim.range),
+            claim.noise.clone(),
+            claim.over_range(),
         ]);
     }
     println!("{table}");
-    let shown = made.claims.iter().filter(|claim| claim.shown).count();
-    println!("{shown} of {} claims are shown", made.claims.len());
+    println!("{}", count_verdicts(&made.claims));
+    println!("{}", made.noise);
+    let repetitions = match made.repetitions {
+        (0, _) => String::new(),
+        (runs, packets) => format!("{runs} of {packets} with other seeds, "),
+    };
     println!(
-        "{} runs of {} packets, {} of {} over the open parameters, in {:.1} s",
+        "{} runs of {} packets, {repetitions}{} of {} over the open parameters, in {:.1} s",
         made.runs.0, made.packets.0, made.runs.1, made.packets.1, made.seconds
     );
-    println!("{}", args.out.join("report.html").display());
+    println!("{}", args.out.join("index.html").display());
 }

@@ -7,7 +7,7 @@ mod claims;
 mod published;
 mod runs;
 
-use super::paper::Paper;
+use super::paper::{Chance, Paper, Repetition};
 use super::{FigureError, FigureOptions, FiguresMade};
 use runs::{Runs, keys, platform_of, run};
 
@@ -25,7 +25,18 @@ pub(super) fn make(
         platform_of,
         run,
         runs: Runs,
+        chance: Chance::Seeds(Repetition {
+            with_seed: runs::Platforms::with_seed,
+            is_needed: runs::is_claimed,
+        }),
         claims: claims::all(),
+        pictured: |source, text| match source {
+            of if of.starts_with("CX7") => vec![3],
+            of if of.starts_with("BF3") => vec![4],
+            "convoy" if text.contains("never more") || text.contains("unknown") => vec![1],
+            "convoy" => vec![1, 2],
+            _ => vec![5],
+        },
         charts: charts::all,
         csv: Runs::csv,
     };

@@ -12,12 +12,20 @@ pub(super) struct Platforms {
     pub(super) connectx: Platform,
     pub(super) bluefield: Platform,
     pub(super) qat: Platform,
+    /// That of the simulator unless a run is repeated.
+    seed: Option<u64>,
 }
 
 impl Platforms {
     pub(super) fn open() -> Result<Self, FigureError> {
         let open = Platform::open;
-        Ok(Self { connectx: open("connectx-7")?, bluefield: open("bluefield-3")?, qat: open("qat-gen4")? })
+        let (connectx, bluefield, qat) = (open("connectx-7")?, open("bluefield-3")?, open("qat-gen4")?);
+        Ok(Self { connectx, bluefield, qat, seed: None })
+    }
+
+    /// The same platforms, whose traffic has another seed.
+    pub(super) fn with_seed(&self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self.clone() }
     }
 }
 
@@ -98,6 +106,11 @@ pub(super) fn keys() -> Vec<Key> {
 /// Requests in flight of a batched caller: the platform's limit.
 pub(super) const BATCHED: u32 = 256;
 
+/// Whether a claim needs the run: of the figure by cores, its number of cores alone.
+pub(super) fn is_claimed(key: &Key) -> bool {
+    key.cores == 0 || key.cores == CORES
+}
+
 /// The platform of a run.
 pub(super) fn platform_of(base: &Platforms, key: &Key) -> Result<Platform, FigureError> {
     let of = match key.device {
@@ -128,6 +141,7 @@ pub(super) fn run(base: &Platforms, key: &Key, packets: u64) -> Result<Report, F
         pattern: Some(pattern.to_owned()),
         packets: Some(packets),
         sas: Some(sas),
+        seed: base.seed,
         ..Setting::default()
     };
     Ok(setting.simulation(&platform)?.run(setting.traffic()?)?)

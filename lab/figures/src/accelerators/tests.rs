@@ -25,6 +25,8 @@ fn all_figures_are_there_with_what_was_published_beside() {
         assert!(["svg", "png", "csv"].iter().all(|end| made.files.contains(&path(end))), "figure {number}");
         assert!(std::fs::metadata(path("png")).expect("it was made").len() > 10_000);
     }
+    let html = std::fs::read_to_string(folder.path().join("index.html")).expect("it was made");
+    crate::page::tests::check(&html, &[1, 2, 3, 4, 5], &made.claims);
     let csv = |number: u32| {
         let path = folder.path().join(format!("figure-{number:02}.csv"));
         std::fs::read_to_string(path).expect("it was made")

@@ -46,7 +46,8 @@ pub(super) fn all(runs: &Runs) -> Vec<Chart> {
 fn chart(number: u32, (board, title): (Board, &str), note: &str, plot: Plot) -> Chart {
     let title = format!("On {}: {title}", board.name());
     let note = format!("{note} Throughput counts inner IP packets; T_enc ratio 3 unless it is the axis.");
-    Chart { number, title, note, body: Body::Plot(plot) }
+    let reading = "queues of 10 multi-packets, two transfers, t_init 2 us on the paper's platform; latency from scheduling";
+    Chart { number, title, reading, note, body: Body::Plot(plot) }
 }
 
 fn bars(runs: &Runs, board: Board, y: &'static str, of: fn(&Runs, Key) -> f64) -> Plot {

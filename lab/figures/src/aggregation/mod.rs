@@ -6,7 +6,7 @@ mod charts;
 mod claims;
 mod runs;
 
-use super::paper::Paper;
+use super::paper::{Chance, Paper, Repetition};
 use super::{FigureError, FigureOptions, FiguresMade};
 use runs::{Runs, keys, platform_of, run};
 
@@ -23,11 +23,32 @@ pub(super) fn make(
         platform_of,
         run,
         runs: Runs,
+        chance: Chance::Seeds(Repetition {
+            with_seed: runs::Platforms::with_seed,
+            is_needed: runs::is_claimed,
+        }),
         claims: claims::all(),
+        pictured: |source, _| pictured(source),
         charts: charts::all,
         csv: Runs::csv,
     };
     paper.make(options, progress)
+}
+
+/// The figures of a claim, whose source names the paper's figure and the platform.
+fn pictured(source: &str) -> Vec<u32> {
+    let of_paper: &[u32] = match source {
+        of if of.starts_with("figure 6") => &[1],
+        of if of.starts_with("figure 7") => &[2],
+        of if of.starts_with("figure 12") => &[3, 4],
+        _ => &[5],
+    };
+    let card = of_paper.iter().map(|number| number + 5);
+    match source {
+        of if of.ends_with("GRIP card") => card.collect(),
+        of if of.ends_with("both") => of_paper.iter().copied().chain(card).collect(),
+        _ => of_paper.to_vec(),
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub(super) struct Platforms {
     pci: Platform,
     card: Platform,
     pub(super) mtu: u32,
+    /// That of the simulator unless a run is repeated.
+    seed: Option<u64>,
 }
 
 impl Platforms {
@@ -30,7 +32,12 @@ impl Platforms {
         card.source.header_bytes += INNER_HEADER_BYTES;
         card.source.line_bytes = Some(INNER_HEADER_BYTES);
         card.processors.splice(0..0, pci.processors.iter().filter(|of| of.bus.is_none()).cloned());
-        Ok(Self { pci, card, mtu: 1500 })
+        Ok(Self { pci, card, mtu: 1500, seed: None })
+    }
+
+    /// The same platforms, whose traffic has another seed.
+    pub(super) fn with_seed(&self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self.clone() }
     }
 
     /// Lets the paper's engines process the ESP trailer of 2 bytes, which the paper leaves out.
@@ -112,6 +119,11 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
+/// Whether a claim needs the run: of the figures over SAs, one SA alone.
+pub(super) fn is_claimed(key: &Key) -> bool {
+    key.window == 30 && (key.accelerators == 2 || [1, PAPER_SAS].contains(&key.sas))
+}
+
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
@@ -149,6 +161,7 @@ fn setting(base: &Platforms, key: &Key) -> Setting {
         init_ratio: Some(3.0),
         enc_ratio: Some(f64::from(key.enc_ratio)),
         aggregation: key.is_aggregated.then_some(base.mtu),
+        seed: base.seed,
         ..Setting::default()
     }
 }

@@ -27,6 +27,9 @@ fn all_figures_are_there_for_both_platforms() {
         assert!(["svg", "png", "csv"].iter().all(|end| made.files.contains(&path(end))), "figure {number}");
         assert!(std::fs::metadata(path("png")).expect("it was made").len() > 10_000);
     }
+    let html = std::fs::read_to_string(folder.path().join("index.html")).expect("it was made");
+    crate::page::tests::check(&html, &(1..=10).collect::<Vec<u32>>(), &made.claims);
+    assert!(made.claims.iter().all(|claim| claim.noise.contains("of 2 other seeds agree")));
     let runs = std::fs::read_to_string(folder.path().join("runs.csv")).expect("it was made");
     assert_eq!(runs.lines().count(), 1 + keys().len());
 }

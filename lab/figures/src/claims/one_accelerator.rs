@@ -1,24 +1,21 @@
-//! Claims about the system with one accelerator: figures 3 to 7.
+//! Claims about the system with one accelerator: how it groups packets, and figures 3 and 4.
 
 use convoy_sim::{Pattern, Report};
 
 use super::{
-    BY_SIZE, Claim, EQUIPROBABLE, Finding, MIXED, NOISE, POOL, TRACE_LOCALITY, above, at_least, bounds,
-    falls, for_patterns, for_ratios, listed, over_ratios, rises, within,
+    BY_SIZE, Claim, EQUIPROBABLE, MIXED, Scope, TRACE_LOCALITY, for_patterns, for_ratios, listed,
+    over_ratios, with_one,
 };
 use crate::basis::Basis;
+use crate::finding::{Evidence, Finding, above, at_least, bounds, falls, rises, within};
 use crate::readings::Reading;
-use crate::runs::{ENC_RATIO, ENC_RATIOS, Key, LOCALITIES, Outcome, Runs, Variant, WINDOW_BYTES};
+use crate::runs::{ENC_RATIOS, Runs, Variant};
 
 /// At ratio 1 the two processors need the same time for each block, so that their finishing times
 /// do not depend on the size: `f_0 - f_1 = w_0 - w_1 + 2 t_init + (R - 1) t_block n`.
 const FROM_RATIO_3: &str =
     "at T_enc ratio 3, 5 and 7; at 1 the difference of the finishing times does not depend on the size";
-/// The values of [`Reading::LocalMemory`].
-const LOCAL_MEMORY: &str =
-    "queues of 16000 bytes, t_init of 5 us and one transfer that the scheduler expects";
 const T_INIT: &str = "t_init of 1 us";
-const FROM_WINDOW: &str = "latency from the entry into the window, of whose time to fill the paper speaks";
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -26,27 +23,39 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "W = 30, 100 equiprobable SAs: 1.33 packets in a multi-packet",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL,
-        check: |runs| within(grouped(runs, &EQUIPROBABLE), 1.324, 1.334, 3, ""),
+        compared: "packets in a multi-packet of the patterns with equiprobable SAs, at each T_enc ratio, with the paper's 1.33 (1.325 to 1.335)",
+        scope: Scope::Range,
+        check: |runs| grouped(runs, &EQUIPROBABLE, 1.325, 1.335),
     },
     Claim {
         source: "IV-B.1",
         text: "W = 30, the trace: 2.57 packets in a multi-packet",
         reading: Reading::PoolFromWindow,
         basis: TRACE_LOCALITY,
-        check: |runs| within(grouped(runs, &[Pattern::Trace]), 2.52, 2.62, 3, ""),
+        compared: "packets in a multi-packet of the trace, at each T_enc ratio, with the paper's 2.57 (2.52 to 2.62)",
+        scope: Scope::Range,
+        check: |runs| grouped(runs, &[Pattern::Trace], 2.52, 2.62),
     },
     Claim {
         source: "IV-B.1, figure 3",
         text: "The CPU's share of packets falls as T_enc ratio grows",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL,
-        check: |runs| for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 1, 30, cpu_share), NOISE)),
+        compared: "the CPU's share of the packets at T_enc ratio 1, 3, 5 and 7",
+        scope: Scope::Range,
+        check: |runs| {
+            for_patterns(&BY_SIZE, |it| {
+                falls(&over_ratios(runs, it, 1, 30, cpu_share), runs.noise.of(it).share)
+            })
+        },
     },
     Claim {
         source: "IV-B.1, figure 3",
         text: "It falls faster for patterns of fixed size than for those of mixed size",
         reading: Reading::PoolFromWindow,
         basis: Basis::chosen(T_INIT),
+        compared: "the part that is left at ratio 7 of the CPU's share at 1: the most of any fixed size with the least of any mixed size",
+        scope: Scope::Range,
         check: |runs| {
             let left = |it| runs.at(it, 1, 30, 7).share[0] / runs.at(it, 1, 30, 1).share[0];
             let is_fixed = |it: &Pattern| matches!(it, Pattern::Fixed(_));
@@ -54,7 +63,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             let shown =
                 bounds(fixed.iter().map(|it| left(*it))).1 < bounds(mixed.iter().map(|it| left(*it))).0;
             let measured = format!("left at ratio 7 of the share at 1: {}", listed(&BY_SIZE, left));
-            Finding { shown, measured }
+            Finding::new(shown, measured)
         },
     },
     Claim {
@@ -62,10 +71,12 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "The accelerator's average length is at or above the CPU's (mixed sizes)",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL,
+        compared: "average lengths of the accelerator's and of the CPU's multi-packets at each T_enc ratio",
+        scope: Scope::Range,
         check: |runs| {
             let ratios = |it| over_ratios(runs, it, 1, 30, length_ratio);
             for_patterns(&MIXED, |it| {
-                ratios(it).iter().all(|ratio| at_least(*ratio, 1.0, runs.length_noise()))
+                Evidence::all(ratios(it).map(|ratio| at_least(ratio, 1.0, runs.noise.of(it).between)))
             })
             .with("accelerator's over CPU's", 2, MIXED.into_iter().flat_map(ratios))
         },
@@ -75,8 +86,12 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "… more so as T_enc ratio grows (mixed sizes)",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL,
+        compared: "the ratio of these lengths at T_enc ratio 1, 3, 5 and 7",
+        scope: Scope::Range,
         check: |runs| {
-            for_patterns(&MIXED, |it| rises(&over_ratios(runs, it, 1, 30, length_ratio), runs.length_noise()))
+            for_patterns(&MIXED, |it| {
+                rises(&over_ratios(runs, it, 1, 30, length_ratio), runs.noise.of(it).between)
+            })
         },
     },
     Claim {
@@ -84,16 +99,15 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "The scheduler tries to assign multi-packets to the accelerator: more packets in each than at the CPU",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL.read_as(FROM_RATIO_3),
+        compared: "packets in a multi-packet at the accelerator and at the CPU",
+        scope: Scope::Range,
         check: |runs| {
             let packed = |report: &Report, place: usize| {
                 report.processors[place].packets as f64 / report.processors[place].multi_packets as f64
             };
             let ratios = |it| over_ratios(runs, it, 1, 30, |report| packed(report, 1) / packed(report, 0));
-            for_ratios(&BY_SIZE, 1, |it, place| above(ratios(it)[place], 1.0, runs.length_noise())).with(
-                "accelerator's over CPU's",
-                2,
-                BY_SIZE.into_iter().flat_map(|it| from_3(ratios(it))),
-            )
+            for_ratios(&BY_SIZE, 1, |it, place| above(ratios(it)[place], 1.0, runs.noise.of(it).between))
+                .with("accelerator's over CPU's", 2, BY_SIZE.into_iter().flat_map(|it| from_3(ratios(it))))
         },
     },
     Claim {
@@ -102,12 +116,15 @@ pub(super) const CLAIMS: &[Claim] = &[
                that of all, and falls as T_enc ratio grows (mixed sizes)",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL.read_as(FROM_RATIO_3),
+        compared: "average length at the CPU with that of all, and from one T_enc ratio to the next",
+        scope: Scope::Range,
         check: |runs| {
             let relative = |report: &Report| report.average_length[0] / report.average_length_scheduled;
             let ratios = |it| over_ratios(runs, it, 1, 30, relative);
-            let falls_at = |it, place: usize| ratios(it)[place] < ratios(it)[place - 1];
             for_ratios(&MIXED, 1, |it, place| {
-                falls_at(it, place) && above(1.0, ratios(it)[place], runs.length_noise())
+                let noise = runs.noise.of(it).length;
+                let at = ratios(it);
+                above(at[place - 1], at[place], noise).and(above(1.0, at[place], noise))
             })
             .with(
                 "CPU's over that of all",
@@ -121,10 +138,12 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "Lengths vary more on the accelerator than on the CPU (standard deviation, mixed sizes)",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL.read_as(FROM_RATIO_3),
+        compared: "standard deviations of the lengths at the accelerator and at the CPU",
+        scope: Scope::Range,
         check: |runs| {
-            let at = |it, ratio| of(runs, it, 30, ratio, Variant::Plain);
+            let at = |it, ratio| with_one(runs, it, 30, ratio, Variant::Plain);
             let ratios = |it| ENC_RATIOS.map(|ratio| at(it, ratio).deviation[1] / at(it, ratio).deviation[0]);
-            for_ratios(&MIXED, 1, |it, place| above(ratios(it)[place], 1.0, runs.length_noise())).with(
+            for_ratios(&MIXED, 1, |it, place| above(ratios(it)[place], 1.0, runs.noise.of(it).between)).with(
                 "accelerator's over CPU's",
                 2,
                 MIXED.into_iter().flat_map(|it| from_3(ratios(it))),
@@ -136,184 +155,34 @@ pub(super) const CLAIMS: &[Claim] = &[
         text: "The accelerator prefers big packets: its average length is above that of all (mixed sizes)",
         reading: Reading::PoolFromWindow,
         basis: Basis::MODEL.read_as(FROM_RATIO_3),
+        compared: "average length at the accelerator with that of all",
+        scope: Scope::Range,
         check: |runs| {
             let relative = |report: &Report| report.average_length[1] / report.average_length_scheduled;
             let ratios = |it| over_ratios(runs, it, 1, 30, relative);
-            for_ratios(&MIXED, 1, |it, place| above(ratios(it)[place], 1.0, runs.length_noise())).with(
+            for_ratios(&MIXED, 1, |it, place| above(ratios(it)[place], 1.0, runs.noise.of(it).between)).with(
                 "accelerator's over that of all",
                 2,
                 MIXED.into_iter().flat_map(|it| from_3(ratios(it))),
             )
         },
     },
-    Claim {
-        source: "IV-B.1, figure 6",
-        text: "The sliding window (10 and 30) improves the throughput",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            for_patterns(&BY_SIZE, |it| {
-                [10, 30].iter().all(|window| above(gain(runs, it, *window), 1.0, NOISE))
-            })
-            .with("W = 30 over W = 1", 3, BY_SIZE.map(|it| gain(runs, it, 30)))
-        },
-    },
-    Claim {
-        source: "IV-B.1, figure 6",
-        text: "The gain in throughput is the greater the smaller the packets (equiprobable SAs)",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            // Exponential and 472 have the same mean, and so have uniform and 984.
-            let ranks = [&EQUIPROBABLE[..1], &EQUIPROBABLE[1..2], &EQUIPROBABLE[2..4], &EQUIPROBABLE[4..]];
-            let of = |rank: &[Pattern]| bounds(rank.iter().map(|it| gain(runs, *it, 30)));
-            let shown = ranks.windows(2).all(|pair| at_least(of(pair[0]).0, of(pair[1]).1, NOISE));
-            Finding { shown, measured: listed(&EQUIPROBABLE, |it| gain(runs, it, 30)) }
-        },
-    },
-    Claim {
-        source: "IV-B.1, figure 6",
-        text: "The gain in throughput is largest for the smallest packets, the trace counted in",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            let smallest = gain(runs, BY_SIZE[0], 30);
-            let shown = BY_SIZE[1..].iter().all(|it| at_least(smallest, gain(runs, *it, 30), NOISE));
-            Finding { shown, measured: listed(&BY_SIZE, |it| gain(runs, it, 30)) }
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "The system is overloaded: the source waits, whatever the pattern",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            let waits = |report: &Report| report.source_waited_ms / report.end_ms;
-            for_patterns(&BY_SIZE, |it| over_ratios(runs, it, 1, 30, waits).iter().all(|part| *part > 0.0))
-                .with(
-                    "part of the time",
-                    2,
-                    BY_SIZE.into_iter().flat_map(|it| over_ratios(runs, it, 1, 30, waits)),
-                )
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "Processing capability is of 500 Mbit/s: the highest throughput of any pattern is 400 to 500",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::chosen(T_INIT),
-        check: |runs| {
-            let each =
-                BY_SIZE.into_iter().flat_map(|it| over_ratios(runs, it, 1, 30, |it| it.throughput_mbps));
-            let most = bounds(each).1;
-            Finding { shown: (400.0..=500.0).contains(&most), measured: format!("{most:.0} Mbit/s") }
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "Throughput falls as T_enc ratio grows, with one accelerator",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 1, 30, |it| it.throughput_mbps), NOISE))
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "Latency does not grow with T_enc ratio, with one accelerator",
-        reading: Reading::LocalMemory,
-        basis: Basis::chosen(LOCAL_MEMORY),
-        check: |runs| {
-            let at = |it, ratio| runs.latency_ms(runs.at(it, 1, 30, ratio));
-            let grown = |it, from| at(it, 7) / at(it, from);
-            for_patterns(&BY_SIZE, |it| !above(grown(it, 1), 1.0, NOISE))
-                .with("at ratio 7 over ratio 1", 2, BY_SIZE.map(|it| grown(it, 1)))
-                .with("over ratio 3", 2, BY_SIZE.map(|it| grown(it, 3)))
-        },
-    },
-    Claim {
-        source: "IV-B.1, figure 7",
-        text: "With one accelerator the latency rises with W",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::chosen("latency from the entry into the window").read_as(FROM_WINDOW),
-        check: |runs| {
-            for_patterns(&BY_SIZE, |it| rises(&[1.0, delay(runs, it, 10), delay(runs, it, 30)], NOISE)).with(
-                "W = 30 over W = 1",
-                3,
-                BY_SIZE.map(|it| delay(runs, it, 30)),
-            )
-        },
-    },
-    Claim {
-        source: "IV-B.1, figure 7",
-        text: "… more for larger packets (all patterns, by mean size)",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::fitted(POOL).read_as(FROM_WINDOW),
-        check: |runs| {
-            let ranks = [&BY_SIZE[..1], &BY_SIZE[1..2], &BY_SIZE[2..3], &BY_SIZE[3..5], &BY_SIZE[5..]];
-            let of = |rank: &[Pattern]| bounds(rank.iter().map(|it| delay(runs, *it, 30)));
-            let shown = ranks.windows(2).all(|pair| at_least(of(pair[1]).0, of(pair[0]).1, NOISE))
-                && above(of(ranks[4]).0, of(ranks[0]).1, NOISE);
-            Finding { shown, measured: listed(&BY_SIZE, |it| delay(runs, it, 30)) }
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "A bound on the window's bytes solves the increase in latency: less than half of it is left",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::chosen("a window of at most 500 bytes").read_as(FROM_WINDOW),
-        check: |runs| {
-            let risen: Vec<Pattern> =
-                BY_SIZE.into_iter().filter(|it| above(delay(runs, *it, 30), 1.0, NOISE)).collect();
-            if risen.is_empty() {
-                return Finding { shown: false, measured: "no pattern's latency rises".to_owned() };
-            }
-            let bounded = |it| {
-                let bounded = &of(runs, it, 30, ENC_RATIO, Variant::WindowBytes).report;
-                runs.latency_ms(bounded) / runs.latency_ms(runs.at(it, 1, 1, ENC_RATIO))
-            };
-            let left = |it| (bounded(it) - 1.0) / (delay(runs, it, 30) - 1.0);
-            for_patterns(&risen, |it| left(it) < 0.5).with(
-                &format!("latency with {WINDOW_BYTES} bytes over W = 1"),
-                3,
-                risen.iter().map(|it| bounded(*it)),
-            )
-        },
-    },
-    Claim {
-        source: "IV-B.1",
-        text: "The gain is not large because few packets in a window have the same SA: with more locality it grows",
-        reading: Reading::PoolFromWindow,
-        basis: Basis::MODEL,
-        check: |runs| {
-            let at = |window, hundredths| {
-                of(runs, Pattern::Trace, window, ENC_RATIO, Variant::Locality(hundredths))
-                    .report
-                    .throughput_mbps
-            };
-            let gains = LOCALITIES.map(|hundredths| at(30, hundredths) / at(1, hundredths));
-            let each = LOCALITIES.iter().zip(gains);
-            let each =
-                each.map(|(hundredths, gain)| format!("{:.2}: {gain:.3}", f64::from(*hundredths) / 100.0));
-            let measured = format!("gain of the trace by locality: {}", each.collect::<Vec<_>>().join(", "));
-            Finding { shown: rises(&gains, NOISE), measured }
-        },
-    },
 ];
-
-fn of(runs: &Runs, pattern: Pattern, window: usize, enc_ratio: u32, variant: Variant) -> &Outcome {
-    runs.of(Key { pattern, accelerators: 1, window, enc_ratio, variant })
-}
 
 /// The values at `T_enc_ratio` 3, 5 and 7.
 fn from_3([_, rest @ ..]: [f64; 4]) -> [f64; 3] {
     rest
 }
 
-fn grouped(runs: &Runs, patterns: &[Pattern]) -> Vec<f64> {
-    let each =
-        patterns.iter().flat_map(|it| over_ratios(runs, *it, 1, 30, |report| report.packets_per_multipacket));
-    each.collect()
+/// Whether multi-packets of these patterns have a number of packets in this range, but for noise.
+fn grouped(runs: &Runs, patterns: &[Pattern], low: f64, high: f64) -> Finding {
+    let packets = |it: Pattern| over_ratios(runs, it, 1, 30, |report| report.packets_per_multipacket);
+    let all = patterns.iter().flat_map(|it| {
+        let noise = runs.noise.of(*it).grouping;
+        packets(*it).map(|of| at_least(of, low, noise).and(at_least(high, of, noise)))
+    });
+    let measured = within(patterns.iter().flat_map(|it| packets(*it)), low, high, 3, "").measured;
+    Finding::new(Evidence::all(all), measured)
 }
 
 fn cpu_share(report: &Report) -> f64 {
@@ -322,16 +191,4 @@ fn cpu_share(report: &Report) -> f64 {
 
 fn length_ratio(report: &Report) -> f64 {
     report.average_length[1] / report.average_length[0]
-}
-
-/// Throughput at `W` divided by that at `W = 1`.
-fn gain(runs: &Runs, pattern: Pattern, window: usize) -> f64 {
-    let at = |window| runs.at(pattern, 1, window, ENC_RATIO).throughput_mbps;
-    at(window) / at(1)
-}
-
-/// Latency at `W` divided by that at `W = 1`.
-fn delay(runs: &Runs, pattern: Pattern, window: usize) -> f64 {
-    let at = |window| runs.latency_ms(runs.at(pattern, 1, window, ENC_RATIO));
-    at(window) / at(1)
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use convoy_scheduler::{DepthUnit, FullQueue};
 use convoy_sim::FITTED_TRACE_LOCALITY;
 
+use crate::finding::Evidence;
 use crate::readings::{LatencyFrom, Limit, Open, Transfers};
 
 const MULTI_PACKETS: [usize; 3] = [3, 10, 30];
@@ -73,22 +74,26 @@ pub(crate) fn described() -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Range {
     pub(crate) shown: usize,
+    /// With this number the effect is below the noise.
+    pub(crate) undecided: usize,
     pub(crate) of: usize,
     /// Description of the combinations.
     pub(crate) text: String,
 }
 
 impl Range {
-    /// Built from the verdict for each combination.
-    pub(crate) fn new(verdicts: &[(Open, bool)]) -> Self {
-        let shown = verdicts.iter().filter(|(_, shown)| *shown).count();
-        let of = verdicts.len();
+    /// Built from the evidence for each combination.
+    pub(crate) fn new(found: &[(Open, Evidence)]) -> Self {
+        let count = |wanted| found.iter().filter(|(_, evidence)| *evidence == wanted).count();
+        let (shown, undecided, of) = (count(Evidence::For), count(Evidence::Noise), found.len());
         let text = match shown {
+            _ if of == 0 => String::new(),
+            0 if undecided > 0 => "nowhere clearly".to_owned(),
             0 => "nowhere".to_owned(),
             all if all == of => "everywhere".to_owned(),
-            _ => some(verdicts),
+            _ => some(&found.iter().map(|(open, it)| (*open, *it == Evidence::For)).collect::<Vec<_>>()),
         };
-        Self { shown, of, text }
+        Self { shown, undecided, of, text }
     }
 }
 
@@ -161,8 +166,17 @@ mod tests {
     use super::*;
 
     fn range(shown: impl Fn(&Open) -> bool) -> Range {
-        let verdicts: Vec<(Open, bool)> = opens().into_iter().map(|open| (open, shown(&open))).collect();
-        Range::new(&verdicts)
+        let found = opens().into_iter().map(|open| (open, Evidence::from(shown(&open))));
+        Range::new(&found.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn range_counts_combinations_in_which_the_effect_is_below_the_noise() {
+        let evidence = |open: &Open| if open.t_init_us < 5.0 { Evidence::Noise } else { Evidence::For };
+        let found: Vec<(Open, Evidence)> = opens().into_iter().map(|open| (open, evidence(&open))).collect();
+        let range = Range::new(&found);
+        assert_eq!((range.shown, range.undecided, range.of), (864, 864, 1728));
+        assert_eq!(Range::new(&[]).of, 0);
     }
 
     #[test]

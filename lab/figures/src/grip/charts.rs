@@ -23,7 +23,9 @@ fn sweep(runs: &Runs) -> Chart {
     let note = "Of the paper's curve only this is in its text: 890 Mbit/s with 9000 bytes, which the grabber's rate bounds, a linear increase, and that 1500 \
                 bytes do not do. Fitted to it: what interrupts take with a standard card.";
     let title = "Video by MTU (network security with FPGAs)".to_owned();
-    Chart { number: 1, title, note: note.to_owned(), body: Body::Plot(plot) }
+    let reading =
+        "the system before GRIP: a standard card, one packet at a time, no IPsec; beside it that with GRIP";
+    Chart { number: 1, title, reading, note: note.to_owned(), body: Body::Plot(plot) }
 }
 
 fn profiles(runs: &Runs) -> Chart {
@@ -43,5 +45,7 @@ fn profiles(runs: &Runs) -> Chart {
     let note = "Fitted: all functions to HDTV-SMP; kernel, application and libc to iperf-SMP; with one CPU the factor between 18 % of two and 28 % of one. The paper's \"< 1 %\" are \
                 drawn as 1.";
     let title = "Profile of the transmitter (HDTV), each beside the paper's".to_owned();
-    Chart { number: 3, title, note: note.to_owned(), body: Body::Plot(plot) }
+    let reading =
+        "percent of the time of all CPUs, at 893 Mbit/s of video and at 989 Mbit/s of iperf; \"< 1 %\" as 1";
+    Chart { number: 3, title, reading, note: note.to_owned(), body: Body::Plot(plot) }
 }

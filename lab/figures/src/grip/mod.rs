@@ -7,7 +7,8 @@ mod charts;
 mod claims;
 mod runs;
 
-use super::paper::Paper;
+use super::page::figures_named;
+use super::paper::{Chance, Paper};
 use super::{FigureError, FigureOptions, FiguresMade};
 use runs::{Runs, keys, platform_of, run};
 
@@ -25,7 +26,9 @@ pub(super) fn make(
         platform_of,
         run,
         runs: Runs,
+        chance: Chance::None("all packets have one length and one SA, and arrive evenly"),
         claims: claims::all(),
+        pictured: |source, _| figures_named(source),
         charts: charts::all,
         csv: Runs::csv,
     };

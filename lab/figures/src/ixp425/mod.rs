@@ -6,7 +6,8 @@ mod charts;
 mod claims;
 mod runs;
 
-use super::paper::Paper;
+use super::page::figures_named;
+use super::paper::{Chance, Paper};
 use super::{FigureError, FigureOptions, FiguresMade};
 use runs::{Runs, keys, platform_of, run};
 
@@ -23,7 +24,11 @@ pub(super) fn make(
         platform_of,
         run,
         runs: Runs,
+        chance: Chance::None(
+            "all packets of a run have one length and arrive evenly, and no time depends on their SA",
+        ),
         claims: claims::all(),
+        pictured: |source, _| figures_named(source),
         charts: charts::all,
         csv: Runs::csv,
     };

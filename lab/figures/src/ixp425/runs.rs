@@ -153,7 +153,7 @@ pub(super) fn run(platforms: &Platforms, key: &Key, packets: u64) -> Result<Outc
     Ok(outcome)
 }
 
-fn paced(base: &Platform, setting: &Setting, pps: f64) -> Result<Outcome, SimulationError> {
+pub(super) fn paced(base: &Platform, setting: &Setting, pps: f64) -> Result<Outcome, SimulationError> {
     let mut simulation = setting.simulation(base)?;
     simulation.arrivals = Arrivals::Paced(pps);
     let report = simulation.run(setting.traffic()?)?;

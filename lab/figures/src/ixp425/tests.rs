@@ -3,6 +3,7 @@ use std::path::Path;
 use super::runs::{Key, System, What};
 use super::*;
 use crate::Paper;
+use crate::finding::Evidence;
 
 fn options(out: &Path) -> FigureOptions {
     FigureOptions {
@@ -16,7 +17,7 @@ fn options(out: &Path) -> FigureOptions {
 }
 
 #[test]
-fn every_figure_is_there_as_svg_png_and_csv_and_the_report_holds_them_all() {
+fn every_figure_is_there_as_svg_png_and_csv_and_the_page_holds_them_all() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut heard = Vec::new();
     let made = make(&options(folder.path()), &mut |done, of| heard.push((done, of))).expect("made");
@@ -28,12 +29,8 @@ fn every_figure_is_there_as_svg_png_and_csv_and_the_report_holds_them_all() {
         assert!(std::fs::read_to_string(path("csv")).expect("it was made").lines().count() > 3);
         assert!(std::fs::metadata(path("png")).expect("it was made").len() > 10_000);
     }
-    let html = std::fs::read_to_string(folder.path().join("report.html")).expect("it was made");
-    assert_eq!(html.matches("<svg").count(), 9);
-    assert_eq!(
-        html.matches("class=\"yes\"").count() + html.matches("class=\"no\"").count(),
-        made.claims.len()
-    );
+    let html = std::fs::read_to_string(folder.path().join("index.html")).expect("it was made");
+    crate::page::tests::check(&html, &[6, 8, 9, 10, 11, 12, 13, 14, 15], &made.claims);
     assert!(heard.last().is_some_and(|(done, of)| done == of));
 }
 
@@ -47,9 +44,29 @@ fn a_verdict_follows_from_the_runs() {
     let mut runs = Runs(keys.map(outcome).collect());
     let claims = claims::all();
     let of_1052 = claims.iter().find(|claim| claim.text.contains("1052 bytes 97 us")).expect("the paper's");
-    assert!((of_1052.check)(&runs).shown);
+    assert_eq!((of_1052.check)(&runs).evidence, Evidence::For);
     let key = Key { system: System::Ixp425, variant: "des", length: 1024, what: What::Idle };
     runs.0.get_mut(&key).expect("it was run").report.latency_ms += 0.005;
     let refuted = (of_1052.check)(&runs);
-    assert!(!refuted.shown && refuted.measured == "100.9 us", "{}", refuted.measured);
+    assert_eq!((refuted.evidence, refuted.measured.as_str()), (Evidence::Against, "100.9 us"));
+}
+
+#[test]
+fn run_with_another_seed_is_the_same() {
+    let cases = cases::all().expect("good platforms");
+    for (system, variant) in [(System::Ixp425, ""), (System::Ixp425, "forwarding"), (System::Pentium3, "des")]
+    {
+        let key = Key { system, variant, length: 512, what: What::Idle };
+        let platform = runs::platform_of(&cases[0].platforms, &key).expect("in range");
+        let of = |seed| {
+            let setting = convoy_sim::Setting {
+                pattern: Some("512".to_owned()),
+                packets: Some(2_000),
+                seed: Some(seed),
+                ..convoy_sim::Setting::default()
+            };
+            runs::paced(&platform, &setting, 5e3).expect("in range").report
+        };
+        assert_eq!(of(1), of(2), "{system:?} {variant}");
+    }
 }

@@ -19,6 +19,7 @@ pub(super) fn all(runs: &Runs) -> Vec<Chart> {
         Chart {
             number: 1,
             title: "Throughput by policy".to_owned(),
+            reading: "packets carried in a second, as a part of the bound that knows all packets in advance",
             note: "Packets always wait. No policy exceeds the bound, even if it knows all packets in advance. Whiskers: lowest and highest of ten seeds."
                 .to_owned(),
             body: body("of the bound / %", &|at, policy| runs.of_bound(at, policy)),
@@ -26,6 +27,7 @@ pub(super) fn all(runs: &Runs) -> Vec<Chart> {
         Chart {
             number: 2,
             title: "99th percentile of latency by policy".to_owned(),
+            reading: "latency is from arrival to completion, with Poisson arrivals at 80 % of what sufferage carries",
             note: "At 80 % of what sufferage carries, from arrival to completion, relative to it. A policy that cannot carry that has a full queue. Whiskers: lowest and highest of ten seeds."
                 .to_owned(),
             body: body("of that of sufferage / %", &p99),

@@ -10,7 +10,7 @@ mod runs;
 mod scenarios;
 mod statistic;
 
-use super::paper::Paper;
+use super::paper::{Chance, Paper};
 use super::{FigureError, FigureOptions, FiguresMade};
 use runs::{Runs, keys, platform_of, run};
 
@@ -27,7 +27,15 @@ pub(super) fn make(
         platform_of,
         run,
         runs: Runs,
+        chance: Chance::WithinRuns(
+            "each comparison is made seed by seed; a claim whose bound is within the 95 % interval is undecided",
+        ),
         claims: claims::all(),
+        pictured: |_, text| match text {
+            text if text.starts_with("p99") => vec![2],
+            text if text.contains("disturbance") => Vec::new(),
+            _ => vec![1],
+        },
         charts: charts::all,
         csv: Runs::csv,
     };

@@ -44,6 +44,16 @@ impl Statistic {
     pub(super) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one / other * 100.0).collect())
     }
+
+    /// What is left after another measure is subtracted, seed by seed.
+    pub(super) fn less(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(one, other)| one - other).collect())
+    }
+
+    /// With the opposite sign.
+    pub(super) fn negative(&self) -> Self {
+        Self(self.0.iter().map(|value| -value).collect())
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +67,7 @@ mod tests {
         assert_eq!((of.mean(), of.range()), (2.0, (1.0, 3.0)));
         assert!((of.half_interval() - 4.303 / 3f64.sqrt()).abs() < 1e-9);
         assert_eq!(of.over(&of).half_interval(), 0.0);
+        assert_eq!(of.less(&of), Statistic(vec![0.0; 3]));
+        assert_eq!(of.negative().mean(), -2.0);
     }
 }
