@@ -37,7 +37,7 @@ static CAPTURE: &[u8] = include_bytes!("../../../demo/traffic.pcap");
 #[derive(Args)]
 pub struct DemoArgs {
     /// Total duration in seconds; below 15 there are three rounds instead of seven
-    #[arg(long, default_value_t = 50.0)]
+    #[arg(long, default_value_t = 45.0)]
     seconds: f64,
     /// Make this engine of the first gateway fail under load and recover: multibuffer, software,
     /// model-a or model-b. It is an error if the engine does not fail

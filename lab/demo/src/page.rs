@@ -37,9 +37,9 @@ fn write_traffic(f: &mut fmt::Formatter<'_>, report: &DemoReport) -> fmt::Result
         "Two gateways in one process, 8 tunnels in UDP between them, traffic in both directions: {traffic}. \
          {machine}."
     );
-    f.write_str(&paragraph(0, &text))?;
+    f.write_str(&paragraph(0, 0, &text))?;
     for (reason, count) in report.capture_unreadable.iter() {
-        f.write_str(&paragraph(0, &format!("{count} packets of the capture were left out: {reason}")))?;
+        f.write_str(&paragraph(0, 0, &format!("{count} packets of the capture were left out: {reason}")))?;
     }
     Ok(())
 }
@@ -48,9 +48,9 @@ fn write_live(f: &mut fmt::Formatter<'_>, live: &TrialReport) -> fmt::Result {
     writeln!(f, "\nAll available engines in the first gateway; {}, window {}:", live.rule, live.window)?;
     writeln!(f, "{}", engines(&live.engines).trim_fmt())?;
     for event in &live.events {
-        f.write_str(&paragraph(2, event))?;
+        f.write_str(&paragraph(2, 4, event))?;
     }
-    f.write_str(&paragraph(2, &outcome(live)))
+    f.write_str(&paragraph(2, 4, &outcome(live)))
 }
 
 /// Writes the runs of the verilated card, if it is built in.
@@ -60,7 +60,7 @@ fn write_card(f: &mut fmt::Formatter<'_>, runs: &[Measurement]) -> fmt::Result {
     }
     let text = "The same traffic through the GRIP card only: its RTL, simulated cycle by cycle with Verilator. \
                 Times are the card's.";
-    write!(f, "\n{}", paragraph(0, text))?;
+    write!(f, "\n{}", paragraph(0, 0, text))?;
     let mut table =
         new_table(&["window", "packets", "packets per multi-packet", "ns per packet on the card"], 0);
     for run in runs {
@@ -79,19 +79,19 @@ fn write_conclusion(f: &mut fmt::Formatter<'_>, report: &DemoReport) -> fmt::Res
     let (sent, good) = report.sent_and_good();
     writeln!(f, "\n{good} of {sent} packets arrived unchanged, in the order of their SA.")?;
     for warning in report.machine.warnings() {
-        f.write_str(&paragraph(0, &warning))?;
+        f.write_str(&paragraph(0, 2, &warning))?;
     }
-    f.write_str(&paragraph(0, &window_gain(report)))?;
+    f.write_str(&paragraph(0, 2, &window_gain(report)))?;
     for comparison in &report.comparisons {
         if let Some(verdict) = &comparison.verdict {
-            f.write_str(&paragraph(0, &format!("With the {}: {verdict}", comparison.name)))?;
+            f.write_str(&paragraph(0, 2, &format!("With the {}: {verdict}", comparison.name)))?;
         }
     }
     let of = |worst: &WorstCase| format!("{} {:.2}", worst.rule.policy.name(), worst.ratio);
     let worst_cases: Vec<String> = report.worst_cases.iter().map(of).collect();
     if !worst_cases.is_empty() {
         let text = "Median packets/s where a policy does worst, relative to the best policy there:";
-        f.write_str(&paragraph(0, &format!("{text} {}.", worst_cases.join(", "))))?;
+        f.write_str(&paragraph(0, 2, &format!("{text} {}.", worst_cases.join(", "))))?;
     }
     Ok(())
 }

@@ -27,16 +27,16 @@ pub(crate) fn cell(spread: Spread, digits: usize) -> String {
     format!("{median:.digits$} ({lowest:.digits$}-{highest:.digits$})")
 }
 
-/// A paragraph, broken between words; lines after the first begin with two more spaces.
-pub(crate) fn paragraph(indent: usize, text: &str) -> String {
-    let (mut lines, mut line) = (String::new(), " ".repeat(indent));
+/// A paragraph, broken between words; its first line and the others begin with so many spaces.
+pub(crate) fn paragraph(first: usize, others: usize, text: &str) -> String {
+    let (mut lines, mut line) = (String::new(), " ".repeat(first));
     let mut is_empty = true;
     for word in text.split_ascii_whitespace() {
         let width = line.chars().count() + usize::from(!is_empty) + word.chars().count();
         if !is_empty && width > COLUMNS {
             lines += &line;
             lines.push('\n');
-            line = " ".repeat(indent + 2);
+            line = " ".repeat(others);
             is_empty = true;
         }
         if !is_empty {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn long_paragraph_is_broken_between_words_within_100_columns() {
         let text = "packets ".repeat(40);
-        let broken = paragraph(2, &text);
+        let broken = paragraph(2, 4, &text);
         let lines: Vec<&str> = broken.lines().collect();
         assert!(lines.len() > 3 && lines.iter().all(|line| line.chars().count() <= COLUMNS), "{broken}");
         assert!(lines[0].starts_with("  packets") && lines[1].starts_with("    packets"), "{broken}");
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn short_paragraph_is_one_line() {
-        assert_eq!(paragraph(0, "as it is"), "as it is\n");
+        assert_eq!(paragraph(0, 2, "as it is"), "as it is\n");
     }
 
     #[test]

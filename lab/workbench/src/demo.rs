@@ -16,7 +16,7 @@ use super::core_use::CoreUse;
 use super::error::DemoError;
 use super::failing::fails_after;
 use super::iptfs::{ModeComparison, compare_modes};
-use super::machine::DemoMachine;
+use super::machine::{DemoMachine, HostTime};
 use super::measure::Measurement;
 use super::platform::Platform;
 use super::report::TrialReport;
@@ -119,6 +119,7 @@ impl DemoReport {
 /// # Errors
 /// [`DemoError`] if something cannot be set up.
 pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&Progress<'_>)) -> Result<DemoReport, DemoError> {
+    let began = HostTime::now();
     let Captured { packets: capture, unreadable, damage } = Captured::read(&config.capture)?;
     let capture_packets = capture.len();
     let traffic = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
@@ -133,7 +134,7 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&Progress<'_>)) -> Result<D
         capture_packets,
         capture_unreadable: unreadable,
         capture_damage: damage,
-        machine: DemoMachine::here(core_use(&live, &comparisons, &iptfs)),
+        machine: DemoMachine::here(core_use(&live, &comparisons, &iptfs), began),
         live,
         comparisons,
         worst_cases,

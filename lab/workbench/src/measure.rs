@@ -43,6 +43,8 @@ pub struct Measurement {
     pub good: u64,
     /// Whether all packets sent did.
     pub is_perfect: bool,
+    /// How often an engine of the gateway under test was quarantined, over all rounds.
+    pub quarantined: u64,
     /// ESP packets between the gateways, over all rounds.
     pub esp_packets: u64,
     /// Their bytes as they would occupy an Ethernet, over all rounds; see
@@ -186,6 +188,7 @@ impl Measurement {
             sent: sum(|round| round.sent),
             good: sum(|round| round.good),
             is_perfect: rounds.iter().all(|round| round.is_perfect),
+            quarantined: sum(|round| round.quarantined.len() as u64),
             esp_packets: sum(|round| round.esp_packets),
             ethernet_bytes: sum(|round| round.ethernet_bytes),
             cpu_ns_per_packet: of(&|round| round.cpu_ns_per_packet),
@@ -211,6 +214,7 @@ impl Measurement {
             sent: 0,
             good: 0,
             is_perfect: true,
+            quarantined: 0,
             esp_packets: 0,
             ethernet_bytes: 0,
             cpu_ns_per_packet: of(|round| round.cpu_ns_per_packet),

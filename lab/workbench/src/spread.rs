@@ -25,17 +25,19 @@ impl Spread {
         Self { median: at(sorted.len() / 2), lowest: at(0), highest: at(sorted.len().saturating_sub(1)) }
     }
 
-    /// One figure divided by another of its round, so that what affects a whole round affects the
-    /// ratio little.
+    /// One figure divided by another of its round, so that what slows a whole round affects the
+    /// ratio little. Rounds in which one of the two is 0, as a latency without a packet is, are
+    /// left out.
     pub fn of_ratios(figures: impl IntoIterator<Item = f64>, others: impl IntoIterator<Item = f64>) -> Self {
-        let ratio = |(figure, other): (f64, f64)| figure / other.max(f64::MIN_POSITIVE);
-        Self::of(figures.into_iter().zip(others).map(ratio))
+        let ratio = |(figure, other): (f64, f64)| (figure > 0.0 && other > 0.0).then(|| figure / other);
+        Self::of(figures.into_iter().zip(others).filter_map(ratio))
     }
 
     /// How a ratio differs from 1 beyond its spread: greater or less if it is so in every round,
-    /// otherwise equal.
+    /// otherwise equal, as it is without rounds.
     pub fn against_one(&self) -> Ordering {
         match self {
+            Self { highest, .. } if *highest <= 0.0 => Ordering::Equal,
             Self { lowest, .. } if *lowest > 1.0 => Ordering::Greater,
             Self { highest, .. } if *highest < 1.0 => Ordering::Less,
             _ => Ordering::Equal,
@@ -76,6 +78,12 @@ mod tests {
         // In the second round the machine had a tenth of its speed.
         let spread = Spread::of_ratios([200.0, 20.0, 220.0], [100.0, 10.0, 100.0]);
         assert_eq!(spread, Spread { median: 2.0, lowest: 2.0, highest: 2.2 });
+    }
+
+    #[test]
+    fn round_without_one_of_the_figures_has_no_ratio() {
+        assert_eq!(Spread::of_ratios([3.0, 0.0, 5.0], [1.0, 2.0, 0.0]), Spread::of([3.0]));
+        assert_eq!(Spread::of_ratios([0.0], [1.0]).against_one(), Ordering::Equal);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::report::LiveView;
 /// Shortest run.
 const SHORTEST: Duration = Duration::from_millis(5);
 
-/// Places of `count` runs in a round: each round begins with the next run, and every second one goes
-/// backwards.
+/// Places of `count` runs in a round: each round begins with the next run, and every second one
+/// goes backwards.
 pub(crate) fn order(round: usize, count: usize) -> Vec<usize> {
     let place = |step| if round.is_multiple_of(2) { round + step } else { round + count - step };
     (0..count).map(|step| place(step) % count).collect()

@@ -24,25 +24,3 @@ fn demo_reports_packets_of_a_capture_that_it_cannot_use() {
     assert_eq!(report["capture_packets"], short);
     assert_eq!(report["capture_unreadable"], serde_json::json!({ "truncated": 200 - short }));
 }
-
-#[test]
-fn demo_in_any_folder_sends_the_built_in_capture_and_prints_lines_of_at_most_100_columns() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let reported = Command::new(env!("CARGO_BIN_EXE_convoy-lab"))
-        .args(["demo", "--seconds", "1"])
-        .current_dir(&folder)
-        .output()
-        .expect("the binary was built");
-    let [page, progress] =
-        [reported.stdout, reported.stderr].map(|text| String::from_utf8(text).expect("text"));
-    assert_eq!(reported.status.code(), Some(0), "{progress}");
-    let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 100).collect();
-    assert_eq!(wide, [""; 0], "{page}");
-    let words = page.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("962 packets of real programs"), "{page}");
-    for sentence in ["What the window gained", "With the accelerators: ", "arrived unchanged"] {
-        assert!(words.contains(sentence), "{sentence}: {page}");
-    }
-    assert!(progress.contains("all engines") && progress.contains("round 1 of 3"), "{progress}");
-    assert!(!page.contains("round 1 of"), "{page}");
-}

@@ -9,15 +9,15 @@ use crate::text::{cell, new_table, paragraph};
 /// Writes each policy's throughput on one platform, and its latency under the same load.
 pub(super) fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparison) -> fmt::Result {
     let Comparison { about, name, proposal, engines, offered_packets_per_second, .. } = comparison;
-    write!(f, "\n{}", paragraph(0, &format!("Policies with the {name}: {about}; {proposal}.")))?;
-    f.write_str(&paragraph(2, &costs(engines)))?;
+    write!(f, "\n{}", paragraph(0, 0, &format!("Policies with the {name}: {about}; {proposal}.")))?;
+    f.write_str(&paragraph(2, 2, &costs(engines)))?;
     let load = cell(offered_packets_per_second.scaled(1e-3), 0);
     let rounds = comparison.without_window.rounds.len();
     let text = format!(
         "{rounds} rounds, all policies in turns: median (lowest-highest). Latency, between the plaintext \
          ports, and loss are under the same load for all policies of a round, {load} thousand packets/s."
     );
-    f.write_str(&paragraph(2, &text))?;
+    f.write_str(&paragraph(2, 2, &text))?;
     let mut table = new_table(
         &["policy", "thousand\npackets/s", "per multi-\npacket", "p50\nus", "p99\nus", "lost\n%"],
         1,
@@ -33,7 +33,7 @@ pub(super) fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparis
         ]);
     }
     writeln!(f, "{}", table.trim_fmt())?;
-    let measured = comparison.saturated.iter().chain(&comparison.offered);
+    let measured = comparison.saturated.iter().chain(&comparison.offered).chain([&comparison.without_window]);
     write_imperfect(f, measured.map(|measured| (measured.rule.policy.name(), measured)))
 }
 
@@ -43,8 +43,12 @@ fn write_imperfect<'name, 'a>(
     measured: impl Iterator<Item = (&'name str, &'a Measurement)>,
 ) -> fmt::Result {
     for (name, measured) in measured.filter(|(_, measured)| !measured.is_perfect) {
-        let Measurement { sent, good, .. } = measured;
-        writeln!(f, "  {name}: NOT ALL packets arrived unchanged and in order, {good} of {sent}")?;
+        let Measurement { sent, good, window, quarantined, .. } = measured;
+        let text = format!(
+            "{name}, window {window}: NOT ALL packets arrived unchanged and in order, {good} of {sent}; \
+             quarantined engines: {quarantined}"
+        );
+        f.write_str(&paragraph(2, 4, &text))?;
     }
     Ok(())
 }
@@ -68,7 +72,7 @@ pub(super) fn write_modes(f: &mut fmt::Formatter<'_>, compared: &[ModeComparison
          AES-GCM; {rounds} rounds in turns. Ethernet: outer IP packets with 38 bytes each. CPU: both gateways \
          and the comparison."
     );
-    write!(f, "\n{}", paragraph(0, &text))?;
+    write!(f, "\n{}", paragraph(0, 0, &text))?;
     let mut table = new_table(
         &[
             "traffic",
@@ -101,7 +105,7 @@ pub(super) fn write_modes(f: &mut fmt::Formatter<'_>, compared: &[ModeComparison
     writeln!(f, "{}", table.trim_fmt())?;
     write_imperfect(f, compared.iter().flat_map(ModeComparison::modes))?;
     for comparison in compared {
-        f.write_str(&paragraph(2, &comparison.to_string()))?;
+        f.write_str(&paragraph(2, 4, &comparison.to_string()))?;
     }
     Ok(())
 }
