@@ -29,10 +29,7 @@ packets() { at "$1" "$convoy" show sa --json | python3 -c 'import json, sys; pri
 
 # The page's own commands, where scp is said by init, and done by cp.
 mkdir "$work/bin"; ln -s "$convoy" "$work/bin/convoy"; PATH=$work/bin:$PATH
-block() { # name
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$here/../docs/guide/first-tunnel.md" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-}
+block() { marked "$here/../docs/guide/first-tunnel.md" "$1" >"$work/block"; } # name
 block init
 at a sh -e "$work/block" >"$work/said" 2>&1 || fail "the page's init: $(cat "$work/said")"
 block copy

@@ -9,6 +9,7 @@ set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
 source tests/lib.sh
+source tests/debian.sh
 need_root
 work_dir
 container=
@@ -28,9 +29,6 @@ install=(apt-get -o APT::Sandbox::User=root -y --no-install-recommends)
 # apt INSTRUCTION...: its words only if it fails.
 apt() { inside "${install[@]}" "$@" >"$work/apt.log" 2>&1 || fail "apt-get $*: $(tail -n 20 "$work/apt.log")"; }
 
-packages() { # folder release [image]
-  RELEASE=$2 scripts/packages.sh "$(dirname "$convoy")" "$plugin" "$work/$1" ${3:-} >"$work/packages.log" 2>&1 || fail "no packages: $(tail "$work/packages.log")"
-}
 packages first 1 image
 packages second 2
 deb=$(echo "$work"/first/convoy_*.deb) rpm=$(echo "$work"/first/convoy-[0-9]*.rpm) tar=$(echo "$work"/first/convoy-*.tar.gz)
@@ -52,9 +50,7 @@ kilobytes() { echo "$(($(dpkg-deb --fsys-tarfile "$1" | tar -xO ".$2" | wc -c) /
 ok "$(wc -l <"$work/deb.files") files in the .deb, the .rpm and the tarball; $(($(stat -c %s "$deb") / 1000)) kB"
 ok "stripped: convoy $(kilobytes "$deb" /usr/bin/convoy), convoy-cluster-agent $(kilobytes "$deb" /usr/libexec/convoy/convoy-cluster-agent), convoy-lab $(kilobytes "$deb_lab" /usr/bin/convoy-lab)"
 
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | awk '/\/debian\/?$/ && !found++')
-suite=$(. /etc/os-release; echo "$VERSION_CODENAME")
-mmdebstrap --quiet --mode=root --variant=apt "$suite" "$root" "$archive" >"$work/debian.log" 2>&1 || fail "no clean Debian: $(tail "$work/debian.log")"
+debian apt "$root"
 apt update
 cp -a "$root" "$root_b"
 for one in "$root" "$root_b"; do

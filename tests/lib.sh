@@ -45,6 +45,13 @@ show_logs() {
   for log in "$work"/*.log; do [ ! -s "$log" ] || { echo "--- ${log##*/}"; tail -n 20 "$log"; }; done
 }
 ok() { echo "ok: $*"; }
+# marked PAGE NAME: the code block that a page marks with this name.
+marked() {
+  local code
+  code=$(sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d')
+  [ -n "$code" ] || fail "$1 has no code under \"$2\""
+  printf '%s\n' "$code"
+}
 passed() { printf '%-34s %s\n' "$1" "$2"; }
 
 # Waiting.

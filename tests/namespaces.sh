@@ -11,11 +11,7 @@ page=$here/../docs/operation/namespaces.md
 source "$here/lib.sh"
 need_root
 # block NAME: the code block that the page marks with this name.
-block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-  cat "$work/block"
-}
+block() { marked "$page" "$1"; }
 near_host=convoy-ns-host gate=vpn far=convoy-ns-far ga=convoy-vrf-a gb=convoy-vrf-b
 
 # gateway NAME NAMESPACE: starts it with $work/NAME.toml, and sockets and state of its own.

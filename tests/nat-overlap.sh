@@ -16,11 +16,7 @@ need_root
 work_dir
 ha=convoy-nat-host-a ga=convoy-nat-gate-a router=convoy-nat-router gb=convoy-nat-gate-b hb=convoy-nat-host-b
 # block NAME: the code block that the page marks with this name.
-block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-  cat "$work/block"
-}
+block() { marked "$page" "$1"; }
 # swapped: a filter that makes the other gateway's version of a configuration.
 swapped() {
   sed 's/192\.0\.2\.1"/LEFT"/; s/198\.51\.100\.1"/192.0.2.1"/; s/LEFT"/198.51.100.1"/

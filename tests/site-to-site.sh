@@ -8,11 +8,7 @@ here=$(dirname "$(realpath "$0")")
 page=$here/../docs/guide/site-to-site.md
 source "$here/hosts.sh"
 # block NAME: the code block that the page marks with this name.
-block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-  cat "$work/block"
-}
+block() { marked "$page" "$1"; }
 # swapped: a filter that makes the other gateway's version of a block.
 swapped() {
   sed 's/192\.0\.2\.1"/LEFT"/; s/198\.51\.100\.1"/192.0.2.1"/; s/LEFT"/198.51.100.1"/; s/10\.1\.0\./10.LEFT.0./g; s/10\.2\.0\./10.1.0./g; s/10\.LEFT\.0\./10.2.0./g

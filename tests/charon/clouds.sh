@@ -11,11 +11,7 @@ page=$here/../../docs/guide/clouds.md
 A=convoy-cloud-a B=convoy-cloud-b
 source "$here/lib.sh"
 # block NAME: the code block that the page marks with this name.
-block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-  cat "$work/block"
-}
+block() { marked "$page" "$1"; }
 namespaces
 for address in 203.0.113.1 203.0.113.2 203.0.113.3 198.51.100.1; do ip -n $B addr add $address/32 dev lo; done
 ip -n $A route add default via 192.0.2.2

@@ -15,11 +15,7 @@ A=convoy-rw-a B=convoy-rw-b H=convoy-rw-host
 source "$here/lib.sh"
 CLIENTS=100
 # block NAME: the code block that the page marks with this name.
-block() {
-  sed -n "/^<!-- $1 -->\$/,/^\`\`\`\$/p" "$page" | sed '1,2d; $d' >"$work/block"
-  [ -s "$work/block" ] || fail "the page has no code under \"$1\""
-  cat "$work/block"
-}
+block() { marked "$page" "$1"; }
 namespaces
 add_namespace $H
 cable $A lan 10.1.0.1/24 $H lan 10.1.0.10/24
