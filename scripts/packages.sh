@@ -86,7 +86,7 @@ next=$(awk -F. '{ print $1 "." $2 "." $3 + 1 }' <<<"$strongswan")
   filled packaging/convoy-charon.yaml
   printf 'overrides:\n  deb:\n    depends:\n'
   printf 'convoy (>= %s~)\nstrongswan-libcharon (>= %s)\nstrongswan-libcharon (<< %s~)\n' "${VERSION%.*}" "$strongswan" "$next" | as_list
-  printf '    recommends: ["charon-systemd (>= %s)"]\n' "$strongswan"
+  printf '    recommends: ["charon-systemd (>= %s)", libstrongswan-standard-plugins, libstrongswan-extra-plugins]\n' "$strongswan"
 } >"$STAGE/convoy-charon.yaml"
 for package in "deb convoy" "deb convoy-lab" "deb convoy-charon" "rpm convoy" "rpm convoy-lab"; do
   read -r kind name <<<"$package"

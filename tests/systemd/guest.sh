@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs in the guest, under its systemd: the commands of docs/guide/first-tunnel.md and
-# site-to-site.md, then those of docs/guide/strongswan.md from the third on, and checks what the two
-# units do afterwards. The peer is a stock charon in a namespace, with the same site.conf and its
-# ends swapped.
+# site-to-site.md, then those of docs/guide/strongswan.md, and checks what the two units do
+# afterwards. The peer is a stock charon in a namespace, with the same site.conf and its ends
+# swapped.
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
 cd /src
@@ -46,12 +46,7 @@ start_charon b
 load b
 
 # docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each with
-# its own commands. marked PAGE NAME: the code block that a page marks with this name.
-marked() {
-  sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d' >marked
-  [ -s marked ] || fail "$1 has no code under \"$2\""
-  cat marked
-}
+# its own commands.
 [ ! -e /usr/bin/convoy ] || fail "convoy is installed already"
 marked docs/guide/first-tunnel.md install >commands
 bash -e commands || fail "the commands of docs/guide/first-tunnel.md"
@@ -84,7 +79,7 @@ sed -i 's/flags=(complain,/flags=(/' /etc/apparmor.d/usr.sbin.charon-systemd
 apparmor_parser -a /etc/apparmor.d/usr.sbin.charon-systemd
 systemctl enable --now --quiet strongswan || fail "Debian's own charon does not start"
 (umask 077; block toml | sed 's/^\[gateway\]$/&\nguard = false/' >convoy.toml; block swanctl >site.conf)
-block sh | tail -n +2 | head -n -1 >commands
+for step in install files start; do marked docs/guide/strongswan.md $step; done >commands
 bash -e commands || fail "the page's commands"
 in_order "docs/guide/strongswan.md's commands"
 five_pings "the first packet makes the tunnel"
