@@ -31,7 +31,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help quick test test-all unit-tests all-unit-tests built system-tests nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
-  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
+  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -209,6 +209,10 @@ test-cluster: programs ## two gateways of a cluster over three members of etcd: 
 test-systemd: programs charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test-all`, too)
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(SYSTEM)/convoy $(PLUGIN)
+
+setups: programs charon ## how much work each way of setting up is: the guides' commands in clean Debians under systemd, counted and timed (root)
+	@scripts/install.sh packages packages-test
+	tests/own-run.sh tests/setups.sh $(SYSTEM)/convoy $(PLUGIN)
 
 test-iptfs: programs charon ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; a part of it in `make test-all`, too)
 	@scripts/install.sh test charon-test iptfs

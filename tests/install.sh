@@ -154,6 +154,8 @@ apt install "/packages/$(basename "$(echo "$work"/second/convoy_*.deb)")"
 [ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "an upgrade loses configuration or state"
 apt install "/packages/$(basename "$(echo "$work"/second/convoy-charon_*.deb)")"
 [ -e "$root/usr/lib/ipsec/plugins/libstrongswan-convoy.so" ] && [ -e "$root/usr/lib/ipsec/libcharon.so.0" ] || fail "the plugin comes without charon's library"
+allowed() { grep -qx '/run/convoy/charon.sock rw,' "$root/etc/apparmor.d/local/usr.sbin.charon-systemd"; }
+allowed || fail "the plugin's package does not let charon reach the gateway under AppArmor"
 ok "upgraded; charon's plugin comes with the strongSwan that it fits"
 # A gateway that is killed leaves what drops the packets of its tunnels, and so does its package,
 # until it is purged.
@@ -173,7 +175,8 @@ apt remove convoy-lab
 [ ! -e "$root/usr/bin/convoy-lab" ] || fail "the laboratory is not removed"
 grep -q 'unblock -c /etc/convoy/convoy.toml' "$work/removed.log" || fail "the removal does not say that packets are still dropped: $(cat "$work/removed.log")"
 blocks || fail "the removal lets packets pass in clear"
-apt purge convoy
+apt purge convoy convoy-charon
+! allowed || fail "a purged plugin leaves its line in AppArmor's file"
 ! blocks || fail "a purged package still drops packets: $(cat "$work/apt.log")"
 ! ip netns exec $ns nft list tables | contains convoy || fail "a purged package leaves its guard"
 [ ! -e "$root/var/lib/convoy" ] && [ -e "$root/etc/convoy/convoy.toml" ] || fail "purging keeps the state, or removes the operator's keys"
