@@ -86,8 +86,8 @@ fn notes(plan: &TwoSites, text: &mut String) {
     }
     if plan.keys == KeySource::Psk {
         text.push_str(
-            "strongSwan needs the package convoy-charon. Where AppArmor confines charon, let it reach the\n\
-             gateway: see the guide, \"Keys from strongSwan\".\n",
+            "strongSwan needs the package convoy-charon, which also lets charon reach the gateway where AppArmor\n\
+             confines it.\n",
         );
     }
     let is_lan =
