@@ -237,6 +237,8 @@ kind = "multibuffer"
 name = "core"
 core = 1
 CONF
+# Engines in turns are for comparisons, which the laboratory's program makes.
+gateway_program=$lab
 begin_gateway 1
 ping_b >/dev/null || fail "$fault: no pings before"
 # A debugger that holds a single thread: the engine hangs while the gateway runs on.

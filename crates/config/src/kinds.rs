@@ -4,7 +4,7 @@ use std::fmt;
 
 use convoy_engine::{ENGINES, Engine, EngineTable};
 use convoy_port::{PORTS, PortDevice, PortTable};
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, HeuristicFactory};
 
 /// A port's device as an engine, and its cost.
 pub type PortEngine = (Box<dyn Engine>, CostModel);
@@ -17,6 +17,9 @@ pub struct Kinds {
     pub ports: PortTable,
     /// Makes the engine of a port, named after it, from the port's device.
     pub port_engine: fn(&str, PortDevice) -> PortEngine,
+    /// The rules from the literature that `policy` may name beside the scheduler's own policies and
+    /// baselines. Empty in a gateway, which has the policies by finishing times alone.
+    pub rivals: &'static [HeuristicFactory],
 }
 
 impl fmt::Debug for Kinds {
@@ -45,4 +48,5 @@ pub static PRODUCT: Kinds = Kinds {
                      this file by `convoy-lab run`",
     },
     port_engine: |port, _| unreachable!("port {port} has a device, but no port of the product has one"),
+    rivals: &[],
 };

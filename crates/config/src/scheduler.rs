@@ -1,11 +1,9 @@
 //! `[scheduler]`.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
-use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig, WINDOW_MAX, WindowOrder};
+use convoy_scheduler::{CLASSES, ClassDiscipline, HeuristicFactory, Policy, SchedulerConfig, WINDOW_MAX};
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
 
@@ -14,12 +12,19 @@ use super::file;
 /// How late an engine may be before it is no longer waited for, in us, by default. Above what a
 /// time slice on a busy core adds to a prediction, far below what an operator would notice.
 const LATE_MARGIN_US: u64 = 200;
-/// The most multi-packets that may pass one of the window.
-const AGEING_MAX: usize = 1_000_000;
+/// The most multi-packets of a class and those below it at an engine, where there are several
+/// classes: a packet of a higher class waits for no more of them. Fewer cost throughput
+/// (docs/lab/results/classes.md).
+const CLASS_CREDITS: usize = 4;
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;
 
-pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (SchedulerConfig, ClassMap) {
+pub(super) fn scheduler(
+    c: &mut Checker<'_>,
+    file: &file::Scheduler,
+    rivals: &'static [HeuristicFactory],
+) -> (SchedulerConfig, ClassMap) {
+    warn_of_former_keys(c, file);
     let range = 1..=WINDOW_MAX;
     let window = c.in_range(file.window.as_ref(), "scheduler.window", 32, range.clone());
     let least = c.in_range(file.window_min.as_ref(), "scheduler.window_min", 1, range.clone());
@@ -35,66 +40,69 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
     let late = file.late_margin_us.as_ref();
     let late_margin_us = c.in_range(late, "scheduler.late_margin_us", LATE_MARGIN_US, 0..=MAX_WAIT_US);
     let (classes, discipline) = classes(c, file);
+    let (policy, heuristic) = policy(c, file, rivals);
     let config = SchedulerConfig {
-        policy: policy(c, file),
-        heuristic: None,
-        full_queue: named(c, file.full_queue.as_ref(), "scheduler.full_queue"),
-        depth_unit: named(c, file.depth_unit.as_ref(), "scheduler.depth_unit"),
+        policy,
+        heuristic,
         late_margin: Some(late_margin_us * 1000),
-        order: order(c, file),
-        ageing: file
-            .ageing
-            .as_ref()
-            .map(|given| c.in_range(Some(given), "scheduler.ageing", 0, 0..=AGEING_MAX)),
-        credits: file
-            .credits
-            .as_ref()
-            .map(|given| c.in_range(Some(given), "scheduler.credits", 1, 1..=WINDOW_MAX)),
+        class_credits: (classes > 1).then_some(CLASS_CREDITS),
         window,
         max_wait: max_wait_us * 1000,
         byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, 1..=u32::MAX),
-        window_bytes: c.in_range(
-            file.window_bytes.as_ref(),
-            "scheduler.window_bytes",
-            u64::MAX,
-            1..=u64::MAX,
-        ),
         classes,
         discipline,
         adaptive: is_adaptive.then_some((least, most)),
-        correct: true,
-        measure: true,
+        ..SchedulerConfig::default()
     };
     (config, class_map(c, file.dscp.as_ref().map(Spanned::get_ref), classes))
 }
 
-fn named<T: FromStr<Err: Display> + Default>(c: &mut Checker<'_>, text: Option<&Text>, key: &str) -> T {
-    text.and_then(|text| c.read(text, key)).unwrap_or_default()
-}
-
-/// The order of the window, also from the key `overtake`, which `window_order` has replaced.
-fn order(c: &mut Checker<'_>, file: &file::Scheduler) -> WindowOrder {
-    let former = file.overtake.as_ref().map(|overtake| {
-        let order = if *overtake.get_ref() { WindowOrder::Overtake } else { WindowOrder::Arrival };
-        let what = format!("this key is deprecated; write window_order = \"{order}\" instead");
-        c.warn(&overtake.span(), "scheduler.overtake", what);
-        order
-    });
-    let given = file.window_order.as_ref();
-    let given = given.and_then(|order| c.read(order, "scheduler.window_order"));
-    given.or(former).unwrap_or_default()
-}
-
-fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {
-    let key = "scheduler.policy";
-    let mut policy = named(c, file.policy.as_ref(), key);
-    let threshold = file.packet_size_threshold.as_ref();
-    if let (Policy::PacketSize(bytes), Some(given)) = (&mut policy, threshold) {
-        *bytes = *given.get_ref();
+/// Warns of the keys that were for comparisons of policies.
+fn warn_of_former_keys(c: &mut Checker<'_>, file: &file::Scheduler) {
+    for (key, value) in [
+        ("packet_size_threshold", &file.packet_size_threshold),
+        ("full_queue", &file.full_queue),
+        ("depth_unit", &file.depth_unit),
+        ("overtake", &file.overtake),
+    ] {
+        if let Some(value) = value {
+            let what = "this key no longer has an effect; remove it. `convoy-lab sim run` has it as an option, \
+                        for comparisons";
+            c.warn(&value.span(), &format!("scheduler.{key}"), what);
+        }
     }
-    let fits = matches!(policy, Policy::PacketSize(_));
-    c.only(threshold, fits, "scheduler.packet_size_threshold", "it is only for policy = \"packet-size\"");
-    policy
+}
+
+/// The policy by name, and the rival that takes its place if that is meant. Baselines are for
+/// comparisons: only a program that has rivals has them.
+fn policy(
+    c: &mut Checker<'_>,
+    file: &file::Scheduler,
+    rivals: &'static [HeuristicFactory],
+) -> (Policy, Option<HeuristicFactory>) {
+    let Some(text) = &file.policy else { return (Policy::default(), None) };
+    let name = text.get_ref().as_str();
+    if let Some(rival) = rivals.iter().find(|rival| rival.name == name) {
+        return (Policy::default(), Some(*rival));
+    }
+    let known = name.parse::<Policy>().ok();
+    if let Some(policy) = known.filter(|policy| policy.is_by_finishing_time() || !rivals.is_empty()) {
+        return (policy, None);
+    }
+    let own = [Policy::FinishingTime, Policy::Sufferage].map(Policy::name).join(", ");
+    let what = match known {
+        Some(_) => format!(
+            "{name:?} is for comparisons, which only the laboratory makes: install the package convoy-lab, and \
+             run this file by `convoy-lab run`; policies of the gateway: {own}"
+        ),
+        None if rivals.is_empty() => format!("unknown policy {name:?}; possible policies: {own}"),
+        None => {
+            let rivals = rivals.iter().map(|rival| rival.name).collect::<Vec<_>>().join(", ");
+            format!("unknown policy {name:?}; possible policies: {}, {rivals}", Policy::names())
+        }
+    };
+    c.add(&text.span(), "scheduler.policy", what);
+    (Policy::default(), None)
 }
 
 fn classes(c: &mut Checker<'_>, file: &file::Scheduler) -> (usize, ClassDiscipline) {

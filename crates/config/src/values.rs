@@ -105,7 +105,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     service_addresses_are_held_by_leaders(c, file, cluster.as_ref());
     let buses = buses(c, &file.bus);
     buses_are_used(c, file, &buses, &kinds.engines);
-    let (scheduler, classes) = scheduler(c, &file.scheduler);
+    let (scheduler, classes) = scheduler(c, &file.scheduler, kinds.rivals);
     let gateway = &file.gateway;
     guard_is_on(c, gateway.guard.as_ref());
     let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, 1..=MAX_WORKERS);

@@ -33,6 +33,9 @@ pub(crate) struct Search<'a, R = ()> {
     pub(crate) late_margin: Option<u64>,
     /// See [`SchedulerConfig::credits`](crate::SchedulerConfig::credits).
     pub(crate) credits: Option<usize>,
+    /// Its class and the credits of that class and those below it, if these bound it: see
+    /// [`SchedulerConfig::class_credits`](crate::SchedulerConfig::class_credits).
+    pub(crate) class_credits: Option<(u8, usize)>,
     /// The overhead of the caller's core for the packets at hand, in ticks.
     pub(crate) overhead: u64,
 }
@@ -83,20 +86,14 @@ impl<R> Search<'_, R> {
         let queue = self.engines.queue(engine);
         queue.has_room(self.places)
             && self.credits.is_none_or(|credits| queue.has_credit(self.now, credits, self.slowest()))
+            && self.class_credits.is_none_or(|(class, credits)| {
+                queue.has_class_credit(self.now, class, credits, self.slowest())
+            })
     }
 
     /// The longest processing time of an engine that could take it, in ticks.
     fn slowest(&self) -> u64 {
         self.available().map(|engine| self.processing[engine]).max().unwrap_or(0)
-    }
-
-    /// How much later a multi-packet would finish on the best of the engines that were not chosen,
-    /// in ticks; 0 if there is none.
-    #[inline]
-    pub(crate) fn sufferage(&self, chosen: &Choice) -> u64 {
-        let others = self.in_time().without(EngineMask::one(chosen.engine));
-        let second = self.lowest(others, |choice| choice.finish);
-        second.map_or(0, |second| second.finish.saturating_sub(chosen.finish))
     }
 
     #[inline(never)]
@@ -132,7 +129,7 @@ impl<R> Search<'_, R> {
     #[inline]
     pub(crate) fn open_with_credit(&self) -> EngineMask {
         let mut open = self.open();
-        if self.credits.is_some() {
+        if self.credits.is_some() || self.class_credits.is_some() {
             for engine in open {
                 open.set(engine, self.has_room(engine));
             }
@@ -279,6 +276,7 @@ pub(crate) mod tests {
         let pending = Pending {
             ticket: 0,
             algorithm: 0,
+            class: 0,
             cost,
             places: 1,
             dispatched: 0,
@@ -302,6 +300,7 @@ pub(crate) mod tests {
             full_queue: FullQueue::Wait,
             late_margin: None,
             credits: None,
+            class_credits: None,
             overhead: 0,
         }
     }

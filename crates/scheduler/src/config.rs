@@ -3,7 +3,6 @@
 use crate::heuristic::HeuristicFactory;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
-use crate::window_order::WindowOrder;
 
 /// The largest window, in packets.
 pub const WINDOW_MAX: usize = 1024;
@@ -37,8 +36,6 @@ pub struct SchedulerConfig {
     /// late can do the work. This bounds how long an engine that hangs, or is slower than
     /// predicted, holds others up. With `None` it is waited for however late it is.
     pub late_margin: Option<u64>,
-    /// The order in which multi-packets leave the window.
-    pub order: WindowOrder,
     /// With policy `sufferage` and with a heuristic that looks at the whole window: how many others
     /// may pass a multi-packet before it goes next; 0 for the order of arrival. `None` for twice
     /// as many as the window has packets.
@@ -48,6 +45,11 @@ pub struct SchedulerConfig {
     /// than what the slowest engine would need for the multi-packet may hold more, up to its depth.
     /// `None` for as many as the depth allows.
     pub credits: Option<usize>,
+    /// With several classes: the most multi-packets of a class and those below it that an engine is
+    /// given, so that packets of a higher class find no more of them ahead; the highest class has
+    /// no such bound. The exemption is that of `credits`. `None` for as many as the depth allows: a
+    /// class then precedes others in the window alone.
+    pub class_credits: Option<usize>,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
     /// How long the window may hold packets back to grow a multi-packet, from the arrival of its
@@ -85,9 +87,9 @@ impl Default for SchedulerConfig {
             full_queue: FullQueue::Wait,
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
-            order: WindowOrder::Arrival,
             ageing: None,
             credits: None,
+            class_credits: None,
             window: 32,
             max_wait: 0,
             byte_limit: 65_536,
@@ -115,7 +117,7 @@ impl SchedulerConfig {
         if !(1..=CLASSES).contains(&self.classes) {
             return Err(ConfigError::Classes(self.classes));
         }
-        if self.credits == Some(0) {
+        if self.credits == Some(0) || self.class_credits == Some(0) {
             return Err(ConfigError::Credits);
         }
         if self.byte_limit == 0 {

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::config::CLASSES;
 use crate::engine_mask::EngineMask;
 
 /// A multi-packet or train at an engine.
 pub(crate) struct Pending<R = ()> {
     pub(crate) ticket: u64,
     pub(crate) algorithm: u16,
+    /// The class of its first packet; 0 for a train.
+    pub(crate) class: u8,
     /// `p`, in ticks.
     pub(crate) cost: u64,
     /// How much of the engine's depth it takes.
@@ -29,6 +32,8 @@ pub(crate) struct EngineQueue<R = ()> {
     taken: usize,
     /// The one in service first.
     pending: VecDeque<Pending<R>>,
+    /// How many of these are of each class.
+    of_class: [u16; CLASSES],
     /// `q`: the sum of the estimates of those waiting.
     waiting: u64,
     /// When the one in service should complete; for an empty queue, since when it has been empty.
@@ -41,7 +46,16 @@ impl<R> EngineQueue<R> {
         // The declared depth may be far larger than what is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
         let if_cpu = if is_cpu { u64::MAX } else { 0 };
-        Self { depth, if_cpu, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
+        Self {
+            depth,
+            if_cpu,
+            gathers: 1,
+            taken: 0,
+            pending,
+            of_class: [0; CLASSES],
+            waiting: 0,
+            busy_until: 0,
+        }
     }
 
     /// Whether a multi-packet that takes this much of the depth fits. A larger one may wait alone.
@@ -56,6 +70,13 @@ impl<R> EngineQueue<R> {
     #[inline]
     pub(crate) fn has_credit(&self, now: u64, credits: usize, slowest: u64) -> bool {
         self.pending.len() < credits || self.gathers > 1 || self.wait(now) < slowest
+    }
+
+    /// Whether it holds fewer multi-packets of a class and those below it than `credits`, or its
+    /// wait is shorter than `slowest`.
+    pub(crate) fn has_class_credit(&self, now: u64, class: u8, credits: usize, slowest: u64) -> bool {
+        let lower: usize = self.of_class.iter().skip(class.into()).map(|count| usize::from(*count)).sum();
+        lower < credits || self.gathers > 1 || self.wait(now) < slowest
     }
 
     /// Whether the one in service is overdue by more than `margin`. What gathers on the caller's
@@ -105,6 +126,7 @@ impl<R> EngineQueue<R> {
             self.waiting += pending.cost;
             self.taken += pending.places as usize;
         }
+        self.of_class[usize::from(pending.class) % CLASSES] += 1;
         self.pending.push_back(pending);
     }
 
@@ -115,12 +137,13 @@ impl<R> EngineQueue<R> {
         if self.pending.front()?.ticket != ticket {
             return self.complete_out_of_order(ticket);
         }
-        let done = self.pending.pop_front();
+        let done = self.pending.pop_front()?;
+        self.of_class[usize::from(done.class) % CLASSES] -= 1;
         let (next_cost, places) = self.pending.front().map_or((0, 0), |next| (next.cost, next.places));
         self.waiting -= next_cost;
         self.taken -= places as usize;
         self.busy_until = now.saturating_add(next_cost);
-        done
+        Some(done)
     }
 
     #[cold]
@@ -129,6 +152,7 @@ impl<R> EngineQueue<R> {
         let done = self.pending.remove(at)?;
         self.waiting -= done.cost;
         self.taken -= done.places as usize;
+        self.of_class[usize::from(done.class) % CLASSES] -= 1;
         Some(done)
     }
 
@@ -147,6 +171,7 @@ impl<R> EngineQueue<R> {
         self.taken = 0;
         self.waiting = 0;
         self.busy_until = 0;
+        self.of_class = [0; CLASSES];
         std::mem::take(&mut self.pending).into_iter()
     }
 }
@@ -253,7 +278,16 @@ mod tests {
     use super::*;
 
     fn pending(ticket: u64, cost: u64) -> Pending {
-        Pending { ticket, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: 0, record: None }
+        Pending {
+            ticket,
+            algorithm: 0,
+            class: 0,
+            cost,
+            places: 1,
+            dispatched: 0,
+            predicted_finish: 0,
+            record: None,
+        }
     }
 
     fn queue_of(costs: [u64; 3]) -> EngineQueue {

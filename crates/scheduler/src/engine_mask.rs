@@ -15,12 +15,6 @@ impl EngineMask {
         Self(u64::MAX)
     }
 
-    /// The set of this engine alone.
-    #[inline]
-    pub(crate) fn one(engine: usize) -> Self {
-        Self(1 << engine)
-    }
-
     /// The set of the first member alone.
     #[inline]
     pub(crate) fn first_alone(self) -> Self {

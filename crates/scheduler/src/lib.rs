@@ -49,8 +49,8 @@
 //! - **An SA that no available engine can serve** stops the window when its packet is the
 //!   reference, as a full queue does. The owner keeps such an SA out, or has an engine that can do
 //!   everything.
-//! - **Other SAs behind a group that waits** for room stay behind it, unless
-//!   [`SchedulerConfig::order`] lets them pass. No class ever passes a higher one.
+//! - **Other SAs behind a group that waits** for room stay behind it. No class ever passes a higher
+//!   one.
 //! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
 //! # Worker overhead
@@ -101,28 +101,11 @@
 //!   the first one goes next as well: it has waited longest, and nothing is short.
 //! - Late engines, the worker's overhead and handovers count as under `finishing-time`.
 //!
-//! With one engine, or with `ageing = 0`, this is `finishing-time`. A decision looks at every
-//! multi-packet and engine, which takes longer than the first one alone.
+//! With one engine, or with `ageing = 0`, this is `finishing-time`. A decision looks at every size
+//! of multi-packet on every engine, which takes longer than the first one alone.
 //!
-//! # The order of a full window
-//!
-//! To assign each task to the machine where it finishes first is *minimum completion time*
-//! (Maheswaran et al., 1999), and a window of tasks makes a batch-mode heuristic of it. With
-//! [`WindowOrder::Sufferage`] the policy `finishing-time` is one of these while the window is full,
-//! that is, while the engines are the bottleneck:
-//! - The multi-packet goes first that would lose most if it did not get its engine: the finishing
-//!   time on its second best engine minus that on its best one, its *sufferage*.
-//! - To that is added up to a quarter of its finishing time: all of the quarter for the first
-//!   multi-packet of the window, less for each packet in front. What has waited for long goes
-//!   before what would gain little, and multi-packets have time to grow.
-//! - One whose best engine has no room stays in the window, as in the paper, but the others pass
-//!   it.
-//! - The first one is passed by at most as many as the window has packets; then nothing passes it.
-//! - [Credits](SchedulerConfig::credits) keep the engines' queues short, so that the packets that
-//!   wait are those that can still be assigned.
-//!
-//! While the window has room, multi-packets go in the order of arrival. The heuristics that these
-//! rules were compared with are outside this crate, which calls them as a [`Heuristic`].
+//! The rules from the literature that these two policies were compared with are outside this crate,
+//! which calls them as a [`Heuristic`].
 //!
 //! # The change of SA
 //!
@@ -159,7 +142,6 @@ mod snapshot;
 mod sufferage;
 mod train;
 mod window;
-mod window_order;
 
 pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
 pub use cost::{CostModel, EngineModel, Handover};
@@ -174,4 +156,3 @@ pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
 pub use train::{Admission, Burst, Outstanding, Parts, TrainDispatch, TrainPart};
 pub use window::Item;
-pub use window_order::WindowOrder;

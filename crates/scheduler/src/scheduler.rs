@@ -14,7 +14,6 @@ use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window, WindowSize};
-use crate::window_order::WindowOrder;
 
 /// A multi-packet or a train, and the engine it goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +60,8 @@ pub struct Scheduler<T, R = ()> {
     pub(crate) depth_unit: DepthUnit,
     pub(crate) late_margin: Option<u64>,
     credits: Option<usize>,
+    class_credits: Option<usize>,
     pub(crate) ageing: Option<usize>,
-    pub(crate) order: WindowOrder,
-    /// Multi-packets that went before the first one of the window since it came to be the first.
-    pub(crate) passed: usize,
     /// Current size of the window, in packets.
     pub(crate) size: usize,
     byte_limit: u32,
@@ -126,9 +123,8 @@ impl<T, R> Scheduler<T, R> {
             depth_unit: config.depth_unit,
             late_margin: config.late_margin,
             credits: config.credits,
+            class_credits: config.class_credits.filter(|_| config.classes > 1),
             ageing: config.ageing,
-            order: config.order,
-            passed: 0,
             size,
             byte_limit: config.byte_limit,
             window_bytes: config.window_bytes,
@@ -222,6 +218,16 @@ impl<T, R> Scheduler<T, R> {
         Some(self.send(now, &group, choice))
     }
 
+    /// The multi-packet of a class that goes next, with its engine; `None` if it waits for room.
+    #[inline]
+    fn next_group(&mut self, now: u64, input: Input, class: usize) -> Option<(Group, Choice)> {
+        let group = self.window.group(class)?;
+        if self.policy == Policy::Sufferage {
+            return self.most_suffering(now, input, group);
+        }
+        self.choose(now, input, &group).map(|choice| (group, choice))
+    }
+
     /// The engine for a group now; `None` if it has to wait.
     #[inline]
     pub(crate) fn choose(&mut self, now: u64, input: Input, group: &Group) -> Option<Choice> {
@@ -257,6 +263,10 @@ impl<T, R> Scheduler<T, R> {
             full_queue: self.full_queue,
             late_margin: self.late_margin,
             credits: self.credits,
+            class_credits: self
+                .class_credits
+                .filter(|_| group.class > 0)
+                .map(|credits| (group.class, credits)),
             overhead: self.overhead(input, group),
         }
     }
@@ -340,6 +350,7 @@ impl<T, R> Scheduler<T, R> {
         let pending = Pending {
             ticket,
             algorithm,
+            class: group.class,
             cost: processing,
             places,
             dispatched: now,

@@ -48,7 +48,7 @@ impl<T, R> Scheduler<T, R> {
         let most = self.most_suffering_of(moment, &first, others);
         self.window.contenders = Some(contenders);
         let (contender, batch, choice) = most?;
-        if !self.search(moment.now, moment.input, &contender.as_group()).has_room(choice.engine) {
+        if !self.search(moment.now, moment.input, &contender.as_group(first.class)).has_room(choice.engine) {
             return None;
         }
         let is_first = batch == first.reference;
@@ -66,11 +66,12 @@ impl<T, R> Scheduler<T, R> {
     ) -> Option<(Contender, u32, Choice)> {
         let mut most = None;
         let mut most_suffered = 0;
+        let class = first.class;
         let first = (first.contender(), first.reference);
         // The first one is not among the others if it begins with a packet of another class.
         let others = others.iter().filter(|(other, _)| other.packets > 0 && *other != first.0);
         for (contender, batch) in std::iter::once(&first).chain(others) {
-            let best = self.two_best(moment, &contender.as_group());
+            let best = self.two_best(moment, &contender.as_group(class));
             if let Some((choice, sufferage)) = best
                 && (most.is_none() || sufferage > most_suffered)
             {

@@ -349,6 +349,7 @@ impl<T, R> Scheduler<T, R> {
             let pending = Pending {
                 ticket,
                 algorithm,
+                class: 0,
                 cost: processing,
                 places: 1,
                 dispatched: now,

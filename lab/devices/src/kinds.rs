@@ -16,6 +16,7 @@ pub static KINDS: Kinds = Kinds {
     engines: EngineTable { rows: ENGINES, elsewhere: &[], ..convoy_config::PRODUCT.engines },
     ports: PortTable { rows: PORTS, elsewhere: &[], ..convoy_config::PRODUCT.ports },
     port_engine: crate::card_engine::of_port,
+    rivals: &convoy_rivals::ALL,
 };
 
 const ENGINES: &[EngineKindRow] = &[

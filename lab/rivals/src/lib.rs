@@ -8,6 +8,7 @@
 //!   (Maheswaran et al. 1999).
 //! - `min-min`, `max-min`: over the whole window, see [`BatchRule`] (the same). Their third rule,
 //!   sufferage, is the gateway's own [`Policy::Sufferage`](convoy_scheduler::Policy::Sufferage).
+//! - `overtake`: the finishing time, where others pass a multi-packet that waits for room.
 //! - `jsq`, `jsq-2`: the shortest queue, of all engines or of two drawn at random (Winston 1977;
 //!   Mitzenmacher 2001).
 //! - `sed`: the shortest expected delay, which is the length of the queue plus one, times the mean
@@ -26,6 +27,7 @@
 mod batch;
 mod immediate;
 mod latency;
+mod overtake;
 mod pulled;
 mod queues;
 mod split;
@@ -36,12 +38,13 @@ use convoy_scheduler::HeuristicFactory as Rival;
 pub use batch::BatchRule;
 
 /// All rivals.
-pub const ALL: [Rival; 12] = [
+pub const ALL: [Rival; 13] = [
     Rival { name: "met", make: || Box::new(immediate::MinimumExecutionTime) },
     Rival { name: "olb", make: || Box::new(immediate::OpportunisticLoadBalancing) },
     Rival { name: "kpb", make: || Box::new(immediate::KPercentBest) },
     Rival { name: "min-min", make: || Box::new(batch::Batch(BatchRule::MinMin)) },
     Rival { name: "max-min", make: || Box::new(batch::Batch(BatchRule::MaxMin)) },
+    Rival { name: "overtake", make: || Box::new(overtake::Overtake) },
     Rival { name: "jsq", make: || Box::new(queues::ShortestQueue) },
     Rival { name: "jsq-2", make: || Box::new(queues::ShortestOfTwo::default()) },
     Rival { name: "sed", make: || Box::new(queues::ShortestExpectedDelay::default()) },

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use convoy_scheduler::{DepthUnit, FullQueue, WindowOrder};
+use convoy_scheduler::{DepthUnit, FullQueue};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Observer;
@@ -70,9 +70,6 @@ pub struct Setting {
     /// Unit of the depth: `multi-packets`, `packets` or `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_unit: Option<String>,
-    /// Order in which multi-packets leave the window: `arrival`, `overtake` or `sufferage`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window_order: Option<String>,
     /// How many others may pass a multi-packet of the window, under policy `sufferage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ageing: Option<usize>,
@@ -97,6 +94,18 @@ pub struct Setting {
     /// Path MTU in bytes for aggregation: the packets of a multi-packet share outer packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregation: Option<u32>,
+    /// Number of traffic classes in use; by default one for each share or weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<usize>,
+    /// Weight of each class, highest class first; without weights, classes have strict priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<u32>>,
+    /// The share of SAs in each class, highest class first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_shares: Option<Vec<f64>>,
+    /// The most multi-packets of a class and those below it at a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_credits: Option<usize>,
     /// Time after which the window is closed, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_us: Option<f64>,
@@ -162,11 +171,15 @@ impl Setting {
         if let Some(name) = &self.depth_unit {
             platform.scheduler.depth_unit = known::<DepthUnit>(name)?.name().to_owned();
         }
-        if let Some(name) = &self.window_order {
-            platform.scheduler.window_order = known::<WindowOrder>(name)?.name().to_owned();
-        }
         platform.scheduler.ageing = self.ageing.or(platform.scheduler.ageing);
         platform.scheduler.credits = self.credits.or(platform.scheduler.credits);
+        platform.scheduler.class_credits = self.class_credits.or(platform.scheduler.class_credits);
+        if self.weights.is_some() {
+            platform.scheduler.weights.clone_from(&self.weights);
+        }
+        let shares = self.class_shares.as_ref().map(Vec::len);
+        let classes = self.classes.or(self.weights.as_ref().map(Vec::len)).or(shares);
+        platform.scheduler.classes = classes.unwrap_or(platform.scheduler.classes);
         platform.scheduler.pool = self.pool.or(platform.scheduler.pool);
         platform.scheduler.predicts_transfers =
             self.predicts_transfers.unwrap_or(platform.scheduler.predicts_transfers);
@@ -198,7 +211,7 @@ impl Setting {
             sas: self.sas.unwrap_or(paper.sas),
             popularity: self.popularity.unwrap_or(paper.popularity),
             locality: self.locality.unwrap_or(paper.locality),
-            class_shares: paper.class_shares,
+            class_shares: self.class_shares.clone().unwrap_or(paper.class_shares),
         };
         let packets = self.packets.unwrap_or(PAPER_PACKETS);
         Ok(Synthetic::new(pattern, &spec, self.seed.unwrap_or(1), packets)?)

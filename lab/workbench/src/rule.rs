@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use convoy_scheduler::{FullQueue, HeuristicFactory, Policy, WindowOrder};
+use convoy_scheduler::{FullQueue, HeuristicFactory, Policy};
 use serde::{Serialize, Serializer};
-
-/// Multi-packets that an engine holds with [`WindowOrder::Sufferage`].
-pub(crate) const CREDITS: usize = 4;
 
 /// A policy with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,9 +13,6 @@ pub struct Rule {
     /// What `finishing-time`, `sufferage` and a rival do when the best engine's queue is full;
     /// baselines ignore it.
     pub full_queue: FullQueue,
-    /// Which multi-packet of the window goes next; with [`WindowOrder::Sufferage`] engines also
-    /// have four credits each.
-    pub order: WindowOrder,
     /// A rival from the literature that takes the policy's place.
     pub rival: Option<HeuristicFactory>,
 }
@@ -26,19 +20,10 @@ pub struct Rule {
 impl Rule {
     /// The default, as published: in order of arrival, and waits for the engine with the lowest
     /// finishing time.
-    pub const DEFAULT: Self = Self {
-        policy: Policy::FinishingTime,
-        full_queue: FullQueue::Wait,
-        order: WindowOrder::Arrival,
-        rival: None,
-    };
+    pub const DEFAULT: Self =
+        Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, rival: None };
     /// As [`DEFAULT`](Self::DEFAULT), but the lowest finishing time among engines with room.
     pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::DEFAULT };
-    /// As [`DEFAULT`](Self::DEFAULT), but packets of other SAs overtake the one that waits.
-    pub const OVERTAKE: Self = Self { order: WindowOrder::Overtake, ..Self::DEFAULT };
-    /// As [`DEFAULT`](Self::DEFAULT), but a full window is served by sufferage, with credits.
-    pub const SUFFERAGE: Self = Self { order: WindowOrder::Sufferage, ..Self::DEFAULT };
-
     /// The policy that considers the whole window.
     pub const WHOLE_WINDOW: Self = Self { policy: Policy::Sufferage, ..Self::DEFAULT };
 
@@ -71,11 +56,7 @@ impl fmt::Display for Rule {
             return f.write_str(rival.name);
         }
         f.write_str(self.policy.name())?;
-        match (self.order, self.full_queue) {
-            (WindowOrder::Arrival, _) if self.is_baseline() => Ok(()),
-            (WindowOrder::Arrival, full_queue) => write!(f, ", {full_queue}"),
-            (order, full_queue) => write!(f, ", {full_queue}, {order}"),
-        }
+        if self.is_baseline() { Ok(()) } else { write!(f, ", {}", self.full_queue) }
     }
 }
 
@@ -94,10 +75,9 @@ mod tests {
         let rules = Rule::compared();
         assert_eq!(rules.len(), Policy::ALL.len());
         assert_eq!(rules.iter().filter(|rule| !rule.is_baseline()).count(), 2);
-        let others = [Rule::OVERTAKE, Rule::SUFFERAGE, Rule::WHOLE_WINDOW];
-        let mut names: Vec<String> = rules.iter().chain(&others).map(Rule::to_string).collect();
+        let mut names: Vec<String> = rules.iter().chain([&Rule::WHOLE_WINDOW]).map(Rule::to_string).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), rules.len() + others.len());
+        assert_eq!(names.len(), rules.len() + 1);
     }
 }

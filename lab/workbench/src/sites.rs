@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 
 use convoy_config::{Basis, Config};
 use convoy_ipsec::Proposal;
-use convoy_scheduler::WindowOrder;
 use rand::Rng;
 
 use super::platform::Platform;
-use super::rule::{CREDITS, Rule};
+use super::rule::Rule;
 
 /// Tunnels between the two sites, each with one SA per direction.
 pub(crate) const TUNNELS: usize = 8;
@@ -26,22 +25,14 @@ pub(crate) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     };
     let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
-        let mut text = scheduler(rule, window) + engines;
+        let mut text = format!("[scheduler]\npolicy = \"{}\"\nwindow = {window}\n{engines}", rule.policy);
         tunnels(&mut text, site, platform, &keys);
         let mut config = Config::parse_at("demo.toml", &text, &Basis::of(&convoy_devices::KINDS))
             .expect("the demo's own configuration is good");
+        config.scheduler.full_queue = rule.full_queue;
         config.scheduler.heuristic = rule.rival;
         config
     })
-}
-
-fn scheduler(rule: Rule, window: usize) -> String {
-    let Rule { policy, full_queue, order, rival: _ } = rule;
-    let credits =
-        if order == WindowOrder::Sufferage { format!("credits = {CREDITS}\n") } else { String::new() };
-    format!(
-        "[scheduler]\npolicy = \"{policy}\"\nfull_queue = \"{full_queue}\"\nwindow_order = \"{order}\"\nwindow = {window}\n{credits}"
-    )
 }
 
 fn tunnels(text: &mut String, site: u8, platform: &Platform, keys: &[(String, String)]) {

@@ -36,7 +36,7 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let grouped = Config::parse("configuration.md", &grouped).expect("good");
     assert_eq!((grouped.tunnels[0].group.as_str(), grouped.cluster.expect("one").groups.len()), ("west", 2));
     let shown_elsewhere = ["read", "write", "side"];
-    let deprecated = ["overtake"];
+    let deprecated = ["packet_size_threshold", "full_queue", "depth_unit", "overtake"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key) && !deprecated.contains(key)) {
         let is_there =
             [toml, dpdk, iptfs, cluster, groups].iter().flat_map(|block| block.lines()).any(|line| {

@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
+use convoy_engine::EngineTable;
 use convoy_ipsec::Mode;
+use convoy_port::PortTable;
 
 use super::{changed, errors};
-use crate::Config;
+use crate::{Basis, Config, Kinds, PRODUCT};
 
 fn with_remote(name: &str) -> Result<Config, String> {
     let text = changed("192.0.2.2", name);
@@ -120,21 +122,48 @@ fn what_charon_negotiates_is_refused_there() {
 }
 
 #[test]
-fn a_deprecated_key_is_accepted_and_its_successor_is_named() {
-    use convoy_scheduler::WindowOrder;
-    for (key, expected) in [
-        ("overtake = true", WindowOrder::Overtake),
-        ("overtake = false", WindowOrder::Arrival),
-        ("window_order = \"sufferage\"", WindowOrder::Sufferage),
-        ("window = 8", WindowOrder::Arrival),
+fn former_key_is_accepted_with_a_warning() {
+    for (key, value) in [
+        ("overtake", "true"),
+        ("full_queue", "\"skip\""),
+        ("depth_unit", "\"bytes\""),
+        ("packet_size_threshold", "9"),
     ] {
-        let text = format!("{CHARON}\n[scheduler]\n{key}\n");
+        let text = format!("{CHARON}\n[scheduler]\n{key} = {value}\n");
         let config = Config::parse("a.toml", &text).expect("good but for a warning");
-        assert_eq!(config.scheduler.order, expected, "{key}");
         let reported = config.warnings.iter().map(ToString::to_string).collect::<String>();
-        let names_successor = reported.contains(&format!("window_order = \"{expected}\""));
-        assert_eq!(names_successor, key.starts_with("overtake"), "{reported}");
+        assert!(
+            reported.contains(&format!("scheduler.{key}: this key no longer has an effect")),
+            "{reported}"
+        );
     }
+}
+
+#[test]
+fn baseline_or_rival_is_accepted_by_a_program_that_has_rivals_alone() {
+    use convoy_scheduler::{Heuristic, HeuristicFactory, Pick, Policy, View};
+    struct Never;
+    impl Heuristic for Never {
+        fn choose(&mut self, _view: &View<'_>) -> Option<Pick> {
+            None
+        }
+    }
+    static LABORATORY: Kinds = Kinds {
+        engines: EngineTable { ..PRODUCT.engines },
+        ports: PortTable { ..PRODUCT.ports },
+        port_engine: PRODUCT.port_engine,
+        rivals: &[HeuristicFactory { name: "never", make: || Box::new(Never) }],
+    };
+    let chosen = |name: &str| {
+        let text = format!("{CHARON}\n[scheduler]\npolicy = \"{name}\"\n");
+        let parsed = Config::parse_at("a.toml", &text, &Basis::of(&LABORATORY));
+        parsed.map(|config| (config.scheduler.policy, config.scheduler.heuristic.map(|rival| rival.name)))
+    };
+    assert_eq!(chosen("never").expect("a rival"), (Policy::FinishingTime, Some("never")));
+    assert_eq!(chosen("round-robin").expect("a baseline"), (Policy::RoundRobin, None));
+    assert!(chosen("fastest").expect_err("unknown").to_string().contains("least-loaded, never"));
+    let text = errors(&format!("{CHARON}\n[scheduler]\npolicy = \"round-robin\"\n"));
+    assert!(text.contains("which only the laboratory makes"), "{text}");
 }
 
 #[test]

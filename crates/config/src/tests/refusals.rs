@@ -114,16 +114,8 @@ fn what_would_be_ignored_is_refused() {
         "encap = \"udp\"\nmode = \"transport\"\ntfc_bytes = 9",
         "22:12: tunnel.local_ts: in transport",
     );
-    refused_with(
-        "[scheduler]\nfull_queue = \"drop\"\n",
-        "unknown value \"drop\"; possible values: wait, skip",
-    );
-    refused_with("[scheduler]\ndepth_unit = \"blocks\"\n", "possible values: multi-packets, packets, bytes");
-    refused_with("[scheduler]\nwindow_bytes = 0\n", "window_bytes");
-    refused_with("[scheduler]\ncredits = 0\n", "credits");
-    refused_with("[scheduler]\nwindow_order = \"fifo\"\n", "arrival, overtake, sufferage");
+    refused_with("[scheduler]\nwindow_order = \"arrival\"\n", "window_order");
     refused_with("[scheduler]\nlate_margin_us = 9000000\n", "late_margin_us");
-    refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is only for policy = \"packet-size\"");
     let bus = "[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\nwidth_bytes = 4\n";
     refused_with(
         bus,

@@ -11,9 +11,7 @@ use convoy_ipsec::{
     KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
-use convoy_scheduler::{
-    CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig, WindowOrder,
-};
+use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
 
 use super::*;
 use crate::clock::VirtualTime;
@@ -176,17 +174,15 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
     left
 }
 
-/// Every policy, and with it every rule for full queues and full windows.
+/// Every policy, and with it every rule for full queues.
 fn by_seed(seed: u64) -> SchedulerConfig {
     let policies = Policy::ALL.len() as u64;
-    let orders = WindowOrder::ALL.len() as u64;
-    let bit = |bit: u32| (((seed / policies / orders) >> bit) & 1) as usize;
+    let bit = |bit: u32| (((seed / policies) >> bit) & 1) as usize;
     SchedulerConfig {
         policy: Policy::ALL[(seed % policies) as usize],
         full_queue: FullQueue::ALL[bit(0)],
         depth_unit: DepthUnit::ALL[bit(1)],
         late_margin: (bit(2) == 1).then_some(2_000),
-        order: WindowOrder::ALL[(seed / policies % orders) as usize],
         credits: (bit(3) == 1).then_some(2),
         window: 8,
         ..SchedulerConfig::default()

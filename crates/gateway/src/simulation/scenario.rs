@@ -91,6 +91,7 @@ pub(super) struct Scenario {
     pub(super) ticks: u64,
     /// Whether the wall clock restarts at each start of a gateway.
     pub(super) has_stuck_clock: bool,
+    policy: Policy,
     text: String,
 }
 
@@ -148,7 +149,8 @@ impl Scenario {
             no_agreement: rarely(dice, 0.3, 0.01),
         };
         let has_cpu = engines.iter().any(|(character, _)| !character.is_lookaside);
-        let text = settings(workers, window, has_cpu, dice);
+        let policy = policy(has_cpu, dice);
+        let text = settings(workers, window);
         Self {
             workers,
             tunnels,
@@ -159,6 +161,7 @@ impl Scenario {
             is_sprayed: dice.random_bool(0.3),
             ticks: dice.random_range(300..900),
             has_stuck_clock: dice.random_bool(0.3),
+            policy,
             text,
         }
     }
@@ -206,7 +209,11 @@ impl Scenario {
                 static_spi(at, 1 - site),
             );
         }
-        Config::parse("site.toml", &text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+        let mut config =
+            Config::parse("site.toml", &text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        // A file names no baselines.
+        config.scheduler.policy = self.policy;
+        config
     }
 
     /// A host at each end of each tunnel.
@@ -317,14 +324,17 @@ fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
     (0..count).map(engine).collect()
 }
 
-fn settings(workers: u16, window: usize, has_cpu: bool, dice: &mut Xoshiro256PlusPlus) -> String {
-    let policy = match Policy::ALL.choose(dice).expect("not empty") {
+fn policy(has_cpu: bool, dice: &mut Xoshiro256PlusPlus) -> Policy {
+    match Policy::ALL.choose(dice).expect("not empty") {
         Policy::CpuOnly if !has_cpu => Policy::default(),
         policy => *policy,
-    };
+    }
+}
+
+fn settings(workers: u16, window: usize) -> String {
     format!(
         "[gateway]\nworkers = {workers}\ncharon = \"/run/convoy/charon.sock\"\nstate = \"\"\n\
-         [scheduler]\npolicy = \"{policy}\"\nwindow = {window}\n\
+         [scheduler]\nwindow = {window}\n\
          [[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\n\
          [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\", \"192.0.2.2\", \"2001:db8::1\", \"2001:db8::2\"]\n\
          [[port]]\nname = \"raw\"\nkind = \"raw\"\naddress = [\"192.0.2.1\", \"192.0.2.2\", \"2001:db8::1\", \"2001:db8::2\"]\n"

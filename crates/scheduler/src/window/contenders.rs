@@ -17,9 +17,10 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    /// A group of this size, which stands nowhere.
-    pub(crate) fn as_group(self) -> Group {
-        Group::again(0, self.algorithm, self.packets.into(), (self.blocks.into(), self.bytes.into()))
+    /// A group of this size and a class, which stands nowhere.
+    pub(crate) fn as_group(self, class: u8) -> Group {
+        let size = (self.blocks.into(), self.bytes.into());
+        Group { class, ..Group::again(0, self.algorithm, self.packets.into(), size) }
     }
 }
 

@@ -4,7 +4,6 @@
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler, SchedulerConfig,
-    WindowOrder,
 };
 use proptest::prelude::*;
 
@@ -40,7 +39,6 @@ struct Limits {
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
-    order: WindowOrder,
     /// The overhead of the caller's core for each packet.
     worker_overhead: u64,
 }
@@ -62,8 +60,6 @@ struct Choice {
     engine: usize,
     wait: u64,
     processing: u64,
-    /// Including the core's overhead.
-    finish: u64,
 }
 
 /// The finishing time with an overhead, whether it is a CPU, `p`, the engine and `w`.
@@ -74,15 +70,13 @@ struct Plain {
     limits: Limits,
     engines: Vec<PlainEngine>,
     before_window: usize,
-    /// Multi-packets that passed the head of the window.
-    passed: usize,
 }
 
 impl Plain {
     fn new(limits: Limits) -> Self {
         let engine = |model| PlainEngine { model, is_available: true, costs: Vec::new(), began: 0 };
         let engines = models(limits.depth_unit).into_iter().map(engine).collect();
-        Self { window: Vec::new(), limits, engines, before_window: 0, passed: 0 }
+        Self { window: Vec::new(), limits, engines, before_window: 0 }
     }
 
     /// Whether the window has no room, in packets or in bytes.
@@ -167,17 +161,6 @@ impl Plain {
         able.filter_map(candidate).collect()
     }
 
-    /// How much later a multi-packet would finish on the second best engine, and a quarter of its
-    /// finishing time at the head of the window, falling to nothing at its end.
-    fn urgency(&self, now: u64, ended: bool, group: &[Packet], chosen: Choice, ahead: usize) -> u64 {
-        let Choice { engine, finish, .. } = chosen;
-        let others = self.candidates(self.overhead(ended), now, group).into_iter();
-        let others = others.filter(|of| of.3 != engine && !self.is_late(&self.engines[of.3], now));
-        let second = others.map(|of| of.0).min().unwrap_or(0);
-        let packets = self.window.len();
-        second.saturating_sub(finish) + finish / 4 / packets as u64 * (packets - ahead) as u64
-    }
-
     /// Rules 2 and 3 with the core's overhead, or without it if it would lead to waiting.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<Choice> {
         let overhead = self.overhead(ended);
@@ -198,8 +181,8 @@ impl Plain {
 
     fn choice_with(&self, overhead: u64, now: u64, group: &[Packet]) -> Option<Choice> {
         let candidates = self.considered(overhead, now, group);
-        let (finish, _, processing, engine, wait) = candidates.into_iter().min()?;
-        let choice = Choice { engine, wait, processing, finish };
+        let (_, _, processing, engine, wait) = candidates.into_iter().min()?;
+        let choice = Choice { engine, wait, processing };
         self.has_room(&self.engines[engine], group).then_some(choice)
     }
 
@@ -209,7 +192,7 @@ impl Plain {
         }
         let (chosen, group) = match self.limits.policy {
             Policy::Sufferage => self.most_suffering(now, ended)?,
-            _ => self.first_or_most_urgent(now, ended)?,
+            _ => self.first(now, ended)?,
         };
         let Choice { engine: at, wait: w, processing: p, .. } = chosen;
         let size = self.size(&group);
@@ -244,8 +227,7 @@ impl Plain {
     fn most_suffering(&self, now: u64, ended: bool) -> Option<(Choice, Vec<Packet>)> {
         let is_passed_enough = self.window[0].passed >= self.limits.ageing.unwrap_or(2 * self.limits.window);
         if !self.is_closed(ended) || is_passed_enough {
-            let group = self.group(self.window[0].sa);
-            return Some((self.choice(now, ended, &group)?, group));
+            return self.first(now, ended);
         }
         [self.overhead(ended), 0].into_iter().find_map(|overhead| {
             let mut most: Option<(u64, Choice, Vec<Packet>)> = None;
@@ -257,7 +239,7 @@ impl Plain {
                 };
                 let sufferage = candidates.get(1).map_or(0, |second| second.0 - finish);
                 if most.as_ref().is_none_or(|most| sufferage > most.0) {
-                    most = Some((sufferage, Choice { engine, wait, processing, finish }, group));
+                    most = Some((sufferage, Choice { engine, wait, processing }, group));
                 }
             }
             let (_, choice, group) = most?;
@@ -265,29 +247,10 @@ impl Plain {
         })
     }
 
-    /// Policy `finishing-time`, with the order of the window.
-    fn first_or_most_urgent(&mut self, now: u64, ended: bool) -> Option<(Choice, Vec<Packet>)> {
-        let mut sas = self.sas();
-        let is_closed = self.is_closed(ended);
-        let by_urgency =
-            self.limits.order == WindowOrder::Sufferage && is_closed && self.passed < self.limits.window;
-        if !by_urgency && self.limits.order != WindowOrder::Overtake {
-            sas.truncate(1);
-        }
-        let head = sas[0];
-        let mut groups = Vec::new();
-        let mut ahead = 0;
-        for sa in sas {
-            let group = self.group(sa);
-            if let Some(choice) = self.choice(now, ended, &group) {
-                groups.push((self.urgency(now, ended, &group, choice, ahead), choice, group.clone()));
-            }
-            ahead += group.len();
-        }
-        let most = if by_urgency { groups.iter().map(|of| of.0).max()? } else { groups.first()?.0 };
-        let (_, chosen, group) = groups.into_iter().find(|of| of.0 == most)?;
-        self.passed = if group[0].sa == head { 0 } else { self.passed + 1 };
-        Some((chosen, group))
+    /// Policy `finishing-time`: the first multi-packet of the window.
+    fn first(&self, now: u64, ended: bool) -> Option<(Choice, Vec<Packet>)> {
+        let group = self.group(self.window[0].sa);
+        Some((self.choice(now, ended, &group)?, group))
     }
 
     fn complete(&mut self, now: u64, engine: usize) {
@@ -335,7 +298,6 @@ impl Pair {
             full_queue: limits.full_queue,
             depth_unit: limits.depth_unit,
             late_margin: limits.late_margin,
-            order: limits.order,
             ..SchedulerConfig::default()
         };
         let mut real = Scheduler::new(config, models(limits.depth_unit)).expect("in range");
@@ -441,7 +403,6 @@ fn limits() -> impl Strategy<Value = Limits> {
         prop::sample::select(FullQueue::ALL.to_vec()),
         prop::sample::select(DepthUnit::ALL.to_vec()),
         late_margin,
-        prop::sample::select(WindowOrder::ALL.to_vec()),
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
         prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
         prop_oneof![Just(None), (0usize..12).prop_map(Some)],
@@ -452,7 +413,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             bytes,
             window_bytes,
             timeout,
-            (full_queue, depth_unit, late_margin, order, worker_overhead, policy, ageing),
+            (full_queue, depth_unit, late_margin, worker_overhead, policy, ageing),
         )| Limits {
             policy,
             ageing,
@@ -463,7 +424,6 @@ fn limits() -> impl Strategy<Value = Limits> {
             full_queue,
             depth_unit,
             late_margin,
-            order,
             worker_overhead,
         },
     )
@@ -507,7 +467,6 @@ proptest! {
             full_queue: FullQueue::Wait,
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
-            order: WindowOrder::Arrival,
             worker_overhead: 0,
         });
         for (sa, bytes) in packets {

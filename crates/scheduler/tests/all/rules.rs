@@ -2,7 +2,7 @@
 
 use convoy_scheduler::{
     ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
-    SchedulerConfig, WindowOrder,
+    SchedulerConfig,
 };
 use proptest::prelude::*;
 
@@ -307,6 +307,21 @@ fn with_one_class_in_use_the_class_of_a_packet_changes_nothing() {
 }
 
 #[test]
+fn higher_class_finds_no_more_of_lower_ones_at_an_engine_than_their_credits() {
+    let config =
+        SchedulerConfig { window: 8, classes: 3, class_credits: Some(2), ..SchedulerConfig::default() };
+    let mut scheduler = scheduler(config, 8);
+    let mut sends = |sa, class| {
+        scheduler.push(0, item(sa, class, sa)).expect("room");
+        scheduler.dispatch(0, Input::Ended).is_some()
+    };
+    // Two of the lowest class at each engine. The middle class counts them as well.
+    assert_eq!((0..8).take_while(|sa| sends(*sa, 2)).count(), 4);
+    assert!(!sends(100, 1));
+    assert!(sends(200, 0), "the highest class has no bound");
+}
+
+#[test]
 fn weighted_classes_share_by_their_weights() {
     let mut weights = [0; 8];
     (weights[0], weights[1]) = (3, 1);
@@ -433,7 +448,7 @@ proptest! {
         policy in prop::sample::select(Policy::ALL.to_vec()),
         full_queue in prop::sample::select(FullQueue::ALL.to_vec()),
         depth_unit in prop::sample::select(DepthUnit::ALL.to_vec()),
-        order in prop::sample::select(WindowOrder::ALL.to_vec()),
+        class_credits in prop::option::of(1usize..4),
         credits in prop::sample::select(vec![None, Some(1), Some(4)]),
         window in 1usize..200,
         classes in 1usize..4,
@@ -447,7 +462,7 @@ proptest! {
     ) {
         let adaptive = adaptive.then_some((1, 64));
         let config = SchedulerConfig {
-            policy, full_queue, depth_unit, order, credits, window, classes, discipline, adaptive, measure,
+            policy, full_queue, depth_unit, class_credits, credits, window, classes, discipline, adaptive, measure,
             ..SchedulerConfig::default()
         };
         let mut scheduler = scheduler(config, 2);

@@ -3,9 +3,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::{
-    CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig, WindowOrder,
-};
+use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Policy, Scheduler, SchedulerConfig};
 use proptest::prelude::*;
 
 /// Ticks between two checks of the engines.
@@ -130,10 +128,10 @@ proptest! {
         engines in engines(),
         window in 1usize..20,
         margin in 0u64..5_000,
-        order in prop::sample::select(WindowOrder::ALL.to_vec()),
+        policy in prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
     ) {
         let config = SchedulerConfig {
-            window, order, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()
+            window, policy, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()
         };
         let mut run = Run::new(config, engines);
         let mut still_since = None;

@@ -216,6 +216,10 @@ pub(super) struct TrafficArgs {
     /// fitted, for trace]
     #[arg(long, value_name = "P", conflicts_with = "trace")]
     pub(super) locality: Option<f64>,
+    /// Share of a pattern's SAs in each traffic class, highest class first, such as 0.1,0.9
+    /// [default: one class]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', conflicts_with = "trace")]
+    pub(super) class_shares: Option<Vec<f64>>,
     /// Which SA a captured packet belongs to
     #[arg(long, value_name = "WHAT", requires = "trace", default_value = "destination")]
     pub(super) sa_by: SaBy,
@@ -283,9 +287,6 @@ pub(super) struct ChangeArgs {
     /// What --depth counts: multi-packets, packets or bytes
     #[arg(long, value_name = "UNIT")]
     depth_unit: Option<String>,
-    /// Which multi-packet of the window goes next: arrival, overtake or sufferage
-    #[arg(long, value_name = "ORDER")]
-    window_order: Option<String>,
     /// With policy sufferage: how many others may pass a multi-packet [default: twice as many
     /// as the window has packets]
     #[arg(long, value_name = "N")]
@@ -293,6 +294,16 @@ pub(super) struct ChangeArgs {
     /// Maximum number of multi-packets at a processor [default: as its depth allows]
     #[arg(long, value_name = "N")]
     credits: Option<usize>,
+    /// Number of traffic classes [default: one for each of --class-shares or --weights]
+    #[arg(long, value_name = "N")]
+    classes: Option<usize>,
+    /// Weight of each class, highest class first, such as 8,1 [default: strict priority]
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    weights: Option<Vec<u32>>,
+    /// Maximum number of multi-packets of a class and those below it at a processor; the highest
+    /// class has no such bound [default: no bound]
+    #[arg(long, value_name = "N")]
+    class_credits: Option<usize>,
     /// Maximum number of packets at all processors together [default: as their depths allow]
     #[arg(long, value_name = "N")]
     pool: Option<usize>,
@@ -335,6 +346,7 @@ impl RunArgs {
             sas: traffic.sas,
             popularity: traffic.popularity,
             locality: traffic.locality,
+            class_shares: traffic.class_shares.clone(),
             rate_mbps: self.arrivals.rate_mbps,
             ..self.changes.setting()
         }
@@ -357,9 +369,11 @@ impl ChangeArgs {
             policy: self.policy.clone(),
             full_queue: self.full_queue.clone(),
             depth_unit: self.depth_unit.clone(),
-            window_order: self.window_order.clone(),
             ageing: self.ageing,
             credits: self.credits,
+            classes: self.classes,
+            weights: self.weights.clone(),
+            class_credits: self.class_credits,
             pool: self.pool,
             transfers: self.transfers,
             predicts_transfers: self.predicts_transfers.then_some(true),

@@ -1,6 +1,6 @@
 //! The policies that are compared, each with its options.
 
-use convoy_scheduler::{FullQueue, WindowOrder};
+use convoy_scheduler::FullQueue;
 use convoy_sim::Platform;
 
 /// A policy with its options.
@@ -11,7 +11,6 @@ pub(super) struct Row {
     pub(super) kind: RowKind,
     policy: &'static str,
     full_queue: FullQueue,
-    order: WindowOrder,
     credits: Option<usize>,
     ageing: Option<usize>,
 }
@@ -35,15 +34,7 @@ pub(super) const PUBLISHED: &str = "finishing-time";
 const NEVER: Option<usize> = Some(1_000_000);
 
 const fn row(name: &'static str, policy: &'static str) -> Row {
-    Row {
-        name,
-        kind: RowKind::Other,
-        policy,
-        full_queue: FullQueue::Wait,
-        order: WindowOrder::Arrival,
-        credits: None,
-        ageing: None,
-    }
+    Row { name, kind: RowKind::Other, policy, full_queue: FullQueue::Wait, credits: None, ageing: None }
 }
 
 const fn main(row: Row) -> Row {
@@ -62,16 +53,12 @@ const fn with_credits(row: Row) -> Row {
     Row { credits: Some(4), ..row }
 }
 
-const fn in_order(row: Row, order: WindowOrder) -> Row {
-    Row { order, ..row }
-}
-
 const fn ageing(row: Row, ageing: Option<usize>) -> Row {
     Row { ageing, ..row }
 }
 
 /// All of them. Those that are not said to take engines with room only wait for room.
-pub(super) const ROWS: [Row; 41] = [
+pub(super) const ROWS: [Row; 40] = [
     main(row(CANDIDATE, "sufferage")),
     main(with_credits(row("sufferage, 4 credits", "sufferage"))),
     ageing(row("sufferage, passed by 32 at most", "sufferage"), Some(32)),
@@ -82,11 +69,7 @@ pub(super) const ROWS: [Row; 41] = [
     main(row(PUBLISHED, "finishing-time")),
     main(with_credits(row("finishing-time, 4 credits", "finishing-time"))),
     with_room_only(row("finishing-time, room only", "finishing-time")),
-    main(in_order(row("finishing-time, overtake", "finishing-time"), WindowOrder::Overtake)),
-    main(with_credits(in_order(
-        row("finishing-time, full window by sufferage, 4 credits", "finishing-time"),
-        WindowOrder::Sufferage,
-    ))),
+    main(ageing(row("finishing-time, overtake", "overtake"), NEVER)),
     simple("cpu-only"),
     simple("round-robin"),
     simple("packet-size"),
@@ -125,7 +108,6 @@ impl Row {
         let scheduler = &mut platform.scheduler;
         self.policy.clone_into(&mut scheduler.policy);
         self.full_queue.name().clone_into(&mut scheduler.full_queue);
-        self.order.name().clone_into(&mut scheduler.window_order);
         scheduler.credits = self.credits;
         scheduler.ageing = self.ageing;
         platform

@@ -1,8 +1,6 @@
 //! `[scheduler]`: the parameters of the gateway's scheduler, under the same names.
 
-use convoy_scheduler::{
-    CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig, WindowOrder,
-};
+use convoy_scheduler::{CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
@@ -25,8 +23,6 @@ pub struct SchedulerSpec {
     /// Time in us after its predicted completion for which the scheduler still waits for a
     /// processor; without it, the scheduler waits without limit, as in the paper.
     pub late_margin_us: Option<f64>,
-    /// Name of a [`WindowOrder`]: the order in which multi-packets leave the window.
-    pub window_order: String,
     /// How many others may pass a multi-packet of the window under policy `sufferage`, and under a
     /// rival that looks at the whole window; without it, twice as many as the window has
     /// packets.
@@ -36,6 +32,11 @@ pub struct SchedulerSpec {
     /// its depth allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<usize>,
+    /// With several classes: the most multi-packets of a class and those below it that a processor
+    /// holds; the highest class has no such bound. Without it, a class precedes others in the
+    /// window alone. The gateway has 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_credits: Option<usize>,
     /// The most packets that all processors hold together, with those in service. While they hold
     /// this many, the window waits; the last multi-packet may exceed it. Without it, only the depth
     /// of each processor's queue is a limit.
@@ -103,9 +104,9 @@ impl Default for SchedulerSpec {
             full_queue: FullQueue::default().name().to_owned(),
             depth_unit: DepthUnit::default().name().to_owned(),
             late_margin_us: None,
-            window_order: WindowOrder::default().name().to_owned(),
             ageing: None,
             credits: None,
+            class_credits: None,
             pool: None,
             predicts_transfers: false,
             on: None,
@@ -137,9 +138,9 @@ impl SchedulerSpec {
             full_queue: self.full_queue.parse().map_err(|error| ("full_queue", format!("{error}")))?,
             depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
             late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
-            order: self.window_order.parse().map_err(|error| ("window_order", format!("{error}")))?,
             ageing: self.ageing,
             credits: self.credits,
+            class_credits: self.class_credits,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
             byte_limit: self.byte_limit.unwrap_or(u32::MAX),

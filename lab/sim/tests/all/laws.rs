@@ -113,6 +113,7 @@ proptest! {
         (prefetch, write_buffer, work_conserving) in any::<(bool, bool, bool)>(),
         policy in prop::sample::select(convoy_scheduler::Policy::ALL.to_vec()),
         (classes, is_weighted, timeout) in (1usize..5, any::<bool>(), prop_oneof![Just(0.0), 0.1f64..50.0]),
+        class_credits in prop::option::of(1usize..5),
     ) {
         let mut platform = paper();
         platform.set_accelerators(accelerators);
@@ -123,6 +124,7 @@ proptest! {
         scheduler.policy = policy.name().to_owned();
         scheduler.classes = classes;
         scheduler.weights = is_weighted.then(|| (1..=classes as u32).collect());
+        scheduler.class_credits = class_credits;
         let spec = SyntheticSpec { class_shares: vec![1.0; classes], ..SyntheticSpec::default() };
         conserves(platform, &spec, 2_000)?;
     }

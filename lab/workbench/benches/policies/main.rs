@@ -40,7 +40,7 @@ fn main() {
 /// The default rule first, then all others whose names contain `part`.
 fn rules(part: &str) -> Vec<Rule> {
     let mut rules = Rule::compared();
-    rules.splice(2..2, [Rule::OVERTAKE, Rule::SUFFERAGE, Rule::WHOLE_WINDOW]);
+    rules.insert(2, Rule::WHOLE_WINDOW);
     rules.extend(convoy_rivals::ALL.map(Rule::rival));
     rules.retain(|rule| *rule == Rule::DEFAULT || rule.to_string().contains(part));
     rules
