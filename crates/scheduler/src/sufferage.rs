@@ -48,6 +48,8 @@ impl<T, R> Scheduler<T, R> {
         let most = self.most_suffering_of(moment, &first, others);
         self.window.contenders = Some(contenders);
         let (contender, batch, choice) = most?;
+        // Credits depend on its own times, and others were looked at since.
+        self.costs.price(contender.algorithm, contender.blocks.into());
         if !self.search(moment.now, moment.input, &contender.as_group(first.class)).has_room(choice.engine) {
             return None;
         }

@@ -39,6 +39,7 @@ struct Limits {
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
+    credits: Option<usize>,
     /// The overhead of the caller's core for each packet.
     worker_overhead: u64,
 }
@@ -121,9 +122,20 @@ impl Plain {
         }
     }
 
+    /// Whether an engine has room for a multi-packet, and a credit or less to do than the slowest
+    /// engine would need for it.
+    fn has_room(&self, now: u64, at: usize, group: &[Packet]) -> bool {
+        let able = self.candidates(0, now, group);
+        let slowest = able.iter().map(|of| of.2).max().unwrap_or(0);
+        let wait = able.iter().find(|of| of.3 == at).map_or(0, |of| of.4);
+        let engine = &self.engines[at];
+        let credits = self.limits.credits.unwrap_or(usize::MAX);
+        self.fits(engine, group) && (engine.costs.len() < credits || wait < slowest)
+    }
+
     /// Whether the engine's queue has room for a multi-packet. One that is larger than the depth
     /// may wait alone.
-    fn has_room(&self, engine: &PlainEngine, group: &[Packet]) -> bool {
+    fn fits(&self, engine: &PlainEngine, group: &[Packet]) -> bool {
         let waiting = engine.costs.iter().skip(1);
         let depth = engine.model.depth;
         engine.costs.is_empty()
@@ -171,10 +183,14 @@ impl Plain {
     fn considered(&self, overhead: u64, now: u64, group: &[Packet]) -> Vec<Candidate> {
         let mut candidates = self.candidates(overhead, now, group);
         let all_are_late = candidates.iter().all(|of| self.is_late(&self.engines[of.3], now));
-        let waits = self.limits.full_queue == FullQueue::Wait && !all_are_late;
         candidates.retain(|of| {
             let engine = &self.engines[of.3];
-            if waits { !self.is_late(engine, now) } else { self.has_room(engine, group) }
+            match self.limits.full_queue {
+                FullQueue::Skip => self.has_room(now, of.3, group),
+                // Where all are late none is worth waiting for.
+                FullQueue::Wait if all_are_late => self.fits(engine, group),
+                FullQueue::Wait => !self.is_late(engine, now),
+            }
         });
         candidates
     }
@@ -183,7 +199,9 @@ impl Plain {
         let candidates = self.considered(overhead, now, group);
         let (_, _, processing, engine, wait) = candidates.into_iter().min()?;
         let choice = Choice { engine, wait, processing };
-        self.has_room(&self.engines[engine], group).then_some(choice)
+        let is_late = self.is_late(&self.engines[engine], now);
+        let waits = self.limits.full_queue == FullQueue::Wait && !is_late;
+        (!waits || self.has_room(now, engine, group)).then_some(choice)
     }
 
     fn dispatch(&mut self, now: u64, ended: bool) -> Option<Said> {
@@ -243,7 +261,7 @@ impl Plain {
                 }
             }
             let (_, choice, group) = most?;
-            self.has_room(&self.engines[choice.engine], &group).then_some((choice, group))
+            self.has_room(now, choice.engine, &group).then_some((choice, group))
         })
     }
 
@@ -298,6 +316,7 @@ impl Pair {
             full_queue: limits.full_queue,
             depth_unit: limits.depth_unit,
             late_margin: limits.late_margin,
+            credits: limits.credits,
             ..SchedulerConfig::default()
         };
         let mut real = Scheduler::new(config, models(limits.depth_unit)).expect("in range");
@@ -403,6 +422,7 @@ fn limits() -> impl Strategy<Value = Limits> {
         prop::sample::select(FullQueue::ALL.to_vec()),
         prop::sample::select(DepthUnit::ALL.to_vec()),
         late_margin,
+        prop_oneof![Just(None), (1usize..5).prop_map(Some)],
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
         prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
         prop_oneof![Just(None), (0usize..12).prop_map(Some)],
@@ -413,7 +433,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             bytes,
             window_bytes,
             timeout,
-            (full_queue, depth_unit, late_margin, worker_overhead, policy, ageing),
+            (full_queue, depth_unit, late_margin, credits, worker_overhead, policy, ageing),
         )| Limits {
             policy,
             ageing,
@@ -424,6 +444,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             full_queue,
             depth_unit,
             late_margin,
+            credits,
             worker_overhead,
         },
     )
@@ -467,6 +488,7 @@ proptest! {
             full_queue: FullQueue::Wait,
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
+            credits: None,
             worker_overhead: 0,
         });
         for (sa, bytes) in packets {
