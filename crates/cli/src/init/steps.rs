@@ -21,8 +21,16 @@ pub(super) fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
         let _ = writeln!(text, "{number}. {what}");
         commands.iter().for_each(|command| text.push_str(&format!("     {command}\n")));
     };
-    for (site, tree) in plan.sites.iter().zip(trees).skip(usize::from(is_installed)) {
-        step(format!("Copy the files of {} to it:", site.name), &copies(site, tree));
+    for (at, (site, tree)) in plan.sites.iter().zip(trees).enumerate().skip(usize::from(is_installed)) {
+        match (&site.reached, &plan.sites[1 - at].reached) {
+            (Reached::Nowhere, Reached::At { host, .. }) if is_installed => {
+                step(
+                    format!("Fetch the files of {}, at it, since nothing reaches it:", site.name),
+                    &fetches(host, tree),
+                );
+            }
+            _ => step(format!("Copy the files of {} to it:", site.name), &copies(site, tree)),
+        }
     }
     let [local, remote] = &plan.sites;
     step("Start both gateways, at each site:".to_owned(), &[start(plan.keys).to_owned()]);
@@ -38,13 +46,28 @@ pub(super) fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
     text
 }
 
+/// A command for each file, at the site that it is for, from the host at which it was written.
+fn fetches(host: &str, tree: &Tree) -> Vec<String> {
+    let host = bracketed(host);
+    let root = std::path::absolute(&tree.root).unwrap_or_else(|_| tree.root.clone());
+    let command = |file: &SiteFile| {
+        let folder = file.path.parent().unwrap_or(&file.path).display();
+        format!("scp root@{host}:{} /{folder}/", root.join(&file.path).display())
+    };
+    tree.files.iter().map(command).collect()
+}
+
+/// A host as scp reads it, which separates it from the path by a colon.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
 /// A command for each file.
 pub(super) fn copies(site: &Site, tree: &Tree) -> Vec<String> {
     let host = match &site.reached {
-        Reached::At { host, .. } => host.clone(),
+        Reached::At { host, .. } => bracketed(host),
         Reached::Nowhere => site.name.clone(),
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
     let command = |file: &SiteFile| {
         let folder = file.path.parent().unwrap_or(&file.path).display();
         format!("scp {} root@{host}:/{folder}/", tree.root.join(&file.path).display())
@@ -146,6 +169,23 @@ mod tests {
             reported.contains("UDP port 4500")
                 && !reported.contains("NAT")
                 && reported.contains("Site to site")
+        );
+    }
+
+    #[test]
+    fn site_that_nothing_reaches_fetches_its_files() {
+        let nat = [
+            (Field::Ike, "psk"),
+            (Field::Reached(SiteSide::Remote), "any"),
+            (Field::Reached(SiteSide::Local), "2001:db8::7"),
+        ];
+        let reported = reported(&nat, "/");
+        assert!(
+            reported.contains(
+                "1. Fetch the files of site-b, at it, since nothing reaches it:\n     \
+                 scp root@[2001:db8::7]:/home/me/site-b/etc/convoy/convoy.toml /etc/convoy/\n"
+            ),
+            "{reported}"
         );
     }
 
