@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use convoy_scheduler::{DepthUnit, FullQueue};
-use convoy_sim::Platform;
+use convoy_sim::{Platform, Setting};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pythonize::depythonize;
@@ -11,79 +11,56 @@ use pythonize::depythonize;
 use crate::bad;
 use crate::request::{Request, Source};
 
-/// What is not given stays as the platform or the paper has it.
-pub(crate) struct Arguments<'a> {
-    pub(crate) pattern: Option<&'a str>,
-    pub(crate) trace: Option<PathBuf>,
-    pub(crate) packets: Option<i128>,
-    pub(crate) window: Option<i128>,
-    pub(crate) accelerators: Option<i128>,
-    pub(crate) init_ratio: Option<f64>,
-    pub(crate) enc_ratio: Option<f64>,
-    pub(crate) depth: Option<i128>,
-    pub(crate) policy: Option<&'a str>,
-    pub(crate) full_queue: Option<&'a str>,
-    pub(crate) depth_unit: Option<&'a str>,
-    pub(crate) variant: Option<&'a str>,
-    pub(crate) queue_packets: Option<i128>,
-    pub(crate) seed: i128,
-    pub(crate) sas: Option<i128>,
-    pub(crate) popularity: Option<f64>,
-    pub(crate) locality: Option<f64>,
+/// The runs that the arguments describe, with back-to-back arrivals. What is not given stays as the
+/// platform or the paper has it.
+pub(crate) fn request(
+    platform: &Bound<'_, PyAny>,
+    trace: Option<PathBuf>,
+    setting: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Request> {
+    let setting = setting.map_or_else(|| Ok(Setting::default()), setting_of)?;
+    let platform = platform_of(platform)?;
+    let source = source_of(&setting, trace)?;
+    Request::new(&platform, setting, source).map_err(bad)
 }
 
-impl Arguments<'_> {
-    /// The runs that they describe, with back-to-back arrivals.
-    pub(crate) fn request(self, platform: &Bound<'_, PyAny>) -> PyResult<Request> {
-        let platform = self.change(platform_of(platform)?)?;
-        let packets = whole("packets", self.packets)?;
-        let seed = whole("seed", Some(self.seed))?.unwrap_or_default();
-        let policy = self.policy;
-        Request::new(platform, self.source()?, packets, seed).with_policy(policy).map_err(bad)
+/// The keywords of Python are the fields of a [`Setting`].
+fn setting_of(keywords: &Bound<'_, PyDict>) -> PyResult<Setting> {
+    // The error of a field does not name it.
+    for (name, value) in keywords {
+        let alone = PyDict::new(keywords.py());
+        alone.set_item(&name, &value)?;
+        if let Err(error) = depythonize::<Setting>(&alone) {
+            return Err(refused(&name, &value, error.into()));
+        }
     }
+    Ok(depythonize(keywords)?)
+}
 
-    fn change(&self, mut platform: Platform) -> PyResult<Platform> {
-        if let Some(names) = self.variant {
-            platform = platform.with_variants(names).map_err(bad)?;
-        }
-        platform.source.queue_packets =
-            whole("queue_packets", self.queue_packets)?.or(platform.source.queue_packets);
-        if let Some(packets) = whole("window", self.window)? {
-            platform.scheduler.window = packets;
-        }
-        if let Some(count) = whole("accelerators", self.accelerators)? {
-            platform.set_accelerators(count);
-        }
-        if let Some(ratio) = self.init_ratio {
-            platform.set_init_ratio(ratio);
-        }
-        if let Some(ratio) = self.enc_ratio {
-            platform.set_enc_ratio(ratio);
-        }
-        if let Some(multi_packets) = whole("depth", self.depth)? {
-            platform.set_depth(multi_packets);
-        }
-        if let Some(name) = self.full_queue {
-            platform.scheduler.full_queue = name.parse::<FullQueue>().map_err(bad)?.to_string();
-        }
-        if let Some(name) = self.depth_unit {
-            platform.scheduler.depth_unit = name.parse::<DepthUnit>().map_err(bad)?.to_string();
-        }
-        Ok(platform)
+fn refused(name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = name.py();
+    if error.is_instance_of::<PyOverflowError>(py) {
+        let expected =
+            if value.lt(0).unwrap_or(false) { "it must be 0 or more" } else { "it is out of range" };
+        return bad(format!("{name}: {value}; {expected}"));
     }
+    PyTypeError::new_err(format!("{name}: {}", error.value(py)))
+}
 
-    fn source(self) -> PyResult<Source> {
-        let Self { pattern, trace, sas, popularity, locality, .. } = self;
-        match (pattern, trace) {
-            (Some(pattern), None) => {
-                Source::pattern(pattern, whole("sas", sas)?, popularity, locality).map_err(bad)
-            }
-            (None, Some(_)) if sas.is_some() || popularity.is_some() || locality.is_some() => {
-                Err(bad("sas, popularity and locality are only for a pattern; a trace has its own"))
-            }
-            (None, Some(trace)) => Ok(Source::Trace(trace)),
-            _ => Err(bad("give either pattern or trace")),
+fn source_of(setting: &Setting, trace: Option<PathBuf>) -> PyResult<Source> {
+    let is_of_pattern = setting.sas.is_some()
+        || setting.popularity.is_some()
+        || setting.locality.is_some()
+        || setting.class_shares.is_some();
+    match (&setting.pattern, trace) {
+        (Some(_), None) => Ok(Source::Pattern),
+        (None, Some(_)) if is_of_pattern => {
+            let what =
+                "sas, popularity, locality and class_shares are only for a pattern; a trace has its own";
+            Err(bad(what))
         }
+        (None, Some(trace)) => Ok(Source::Trace(trace)),
+        _ => Err(bad("give either pattern or trace")),
     }
 }
 
@@ -101,14 +78,4 @@ pub(crate) fn open_platform(path: &Path) -> PyResult<Platform> {
         None => Platform::load(path),
     }
     .map_err(bad)
-}
-
-/// An integer of Python's, which may be below 0 or too large.
-fn whole<T: TryFrom<i128>>(name: &str, given: Option<i128>) -> PyResult<Option<T>> {
-    let in_range = |given| {
-        let bits = 8 * size_of::<T>();
-        T::try_from(given)
-            .map_err(|_| bad(format!("{name}: {given}; it must be 0 or more, and below 2^{bits}")))
-    };
-    given.map(in_range).transpose()
 }

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use convoy_sim::{NdrSearch, RateSearch};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pythonize::pythonize;
 
-use arguments::{Arguments, open_platform};
+use arguments::{open_platform, request};
 use paper::figures;
 use request::Ended;
 
@@ -50,68 +51,48 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// pattern (exponential, uniform, trace, imix, or a fixed payload size in bytes) or trace (a file:
 /// pcap, pcapng, or six columns of text).
 ///
-/// packets: how many; 500,000 of a pattern and all of a trace if not given. window, accelerators,
-/// init_ratio, enc_ratio, depth, policy, full_queue (wait or skip), depth_unit (multi-packets or
-/// packets): instead of the platform's own; the ratios are the CPU's. variant: the platform in
-/// another of the settings that its file names, "+" between several. queue_packets: an ingress
-/// queue, which drops and counts what finds it full; without, the source waits. seed: of patterns
-/// and of random arrivals. sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law
-/// over them, and the chance that a packet has the SA of the one before it; if not given, 100, 0
-/// and the paper's, which is 0 but for pattern trace. arrivals: back-to-back, paced, poisson (both
-/// at `rate` packets a second) or captured.
+/// packets: how many; 500,000 of a pattern and all of a trace if not given. seed: of patterns and
+/// of random arrivals. sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law over
+/// them, and the chance that a packet has the SA of the one before it; if not given, 100, 0 and the
+/// paper's, which is 0 but for pattern trace. class_shares: the share of a pattern's SAs in each
+/// traffic class, highest class first. arrivals: back-to-back, paced, poisson (both at `rate`
+/// packets a second) or captured.
+///
+/// All others take the place of the platform's own value. init_ratio, enc_ratio: the CPU's.
+/// policy: one of the gateway's, such as sufferage, or a rival from the literature, such as
+/// min-min. full_queue: wait or skip. depth_unit: multi-packets, packets or bytes. ageing, credits,
+/// pool, class_credits, byte_limit, window_bytes, max_wait_us, aggregation, predicts_transfers: the
+/// scheduler's keys of these names. classes: how many; if not given, one for each share or weight.
+/// weights: one for each class, highest class first; without, classes have strict priority.
+/// t_init_us: of the reference. transfers, prefetch, write_buffer: of all processors on a bus.
+/// variant: the platform in another of the settings that its file names, "+" between several.
+/// rate_mbps: of the source's line. queue_packets, queue_bytes: an ingress queue, which drops and
+/// counts what finds it full; without, the source waits.
 ///
 /// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt.
 /// ValueError says which argument is wrong and what was expected.
 #[pyfunction]
-#[pyo3(signature = (platform, *, pattern=None, trace=None, packets=None, window=None, accelerators=None,
-    init_ratio=None, enc_ratio=None, depth=None, policy=None, full_queue=None, depth_unit=None, variant=None,
-    queue_packets=None, seed=1, sas=None, popularity=None, locality=None,
-    arrivals="back-to-back", rate=None))]
-#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+#[pyo3(
+    signature = (platform, *, trace=None, arrivals="back-to-back", rate=None, **setting),
+    text_signature = "(platform, *, pattern=None, trace=None, packets=None, window=None, \
+        accelerators=None, init_ratio=None, enc_ratio=None, depth=None, t_init_us=None, \
+        policy=None, full_queue=None, depth_unit=None, ageing=None, credits=None, pool=None, \
+        transfers=None, predicts_transfers=None, prefetch=None, write_buffer=None, \
+        byte_limit=None, window_bytes=None, max_wait_us=None, aggregation=None, classes=None, \
+        weights=None, class_shares=None, class_credits=None, variant=None, rate_mbps=None, \
+        queue_packets=None, queue_bytes=None, sas=None, popularity=None, locality=None, seed=1, \
+        arrivals='back-to-back', rate=None)"
+)]
 fn simulate<'py>(
     py: Python<'py>,
     platform: &Bound<'py, PyAny>,
-    pattern: Option<&str>,
     trace: Option<PathBuf>,
-    packets: Option<i128>,
-    window: Option<i128>,
-    accelerators: Option<i128>,
-    init_ratio: Option<f64>,
-    enc_ratio: Option<f64>,
-    depth: Option<i128>,
-    policy: Option<&str>,
-    full_queue: Option<&str>,
-    depth_unit: Option<&str>,
-    variant: Option<&str>,
-    queue_packets: Option<i128>,
-    seed: i128,
-    sas: Option<i128>,
-    popularity: Option<f64>,
-    locality: Option<f64>,
     arrivals: &str,
     rate: Option<f64>,
+    setting: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = Arguments {
-        pattern,
-        trace,
-        packets,
-        window,
-        accelerators,
-        init_ratio,
-        enc_ratio,
-        depth,
-        policy,
-        full_queue,
-        depth_unit,
-        variant,
-        queue_packets,
-        seed,
-        sas,
-        popularity,
-        locality,
-    };
-    let request = arguments.request(platform)?.with_arrivals(arrivals, rate).map_err(bad)?;
-    let report = py.detach(|| request.run(heed_signals)).map_err(raised)?;
+    let request = request(platform, trace, setting)?.with_arrivals(arrivals, rate).map_err(bad)?;
+    let report = py.detach(|| request.run(check_signals)).map_err(raised)?;
     Ok(pythonize(py, &report)?)
 }
 
@@ -130,57 +111,29 @@ fn simulate<'py>(
 ///
 /// The interpreter's lock, Ctrl-C and errors are as with simulate().
 #[pyfunction]
-#[pyo3(signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, pattern=None, trace=None,
-    packets=None, window=None, accelerators=None, init_ratio=None, enc_ratio=None, depth=None, policy=None,
-    full_queue=None, depth_unit=None, variant=None, queue_packets=None, seed=1, sas=None, popularity=None,
-    locality=None))]
-#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+#[pyo3(
+    signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, trace=None, **setting),
+    text_signature = "(platform, *, loss_ratio=0.0, resolution=0.001, poisson=False, \
+        pattern=None, trace=None, packets=None, window=None, accelerators=None, init_ratio=None, \
+        enc_ratio=None, depth=None, t_init_us=None, policy=None, full_queue=None, \
+        depth_unit=None, ageing=None, credits=None, pool=None, transfers=None, \
+        predicts_transfers=None, prefetch=None, write_buffer=None, byte_limit=None, \
+        window_bytes=None, max_wait_us=None, aggregation=None, classes=None, weights=None, \
+        class_shares=None, class_credits=None, variant=None, rate_mbps=None, queue_packets=None, \
+        queue_bytes=None, sas=None, popularity=None, locality=None, seed=1)"
+)]
 fn ndr<'py>(
     py: Python<'py>,
     platform: &Bound<'py, PyAny>,
     loss_ratio: f64,
     resolution: f64,
     poisson: bool,
-    pattern: Option<&str>,
     trace: Option<PathBuf>,
-    packets: Option<i128>,
-    window: Option<i128>,
-    accelerators: Option<i128>,
-    init_ratio: Option<f64>,
-    enc_ratio: Option<f64>,
-    depth: Option<i128>,
-    policy: Option<&str>,
-    full_queue: Option<&str>,
-    depth_unit: Option<&str>,
-    variant: Option<&str>,
-    queue_packets: Option<i128>,
-    seed: i128,
-    sas: Option<i128>,
-    popularity: Option<f64>,
-    locality: Option<f64>,
+    setting: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = Arguments {
-        pattern,
-        trace,
-        packets,
-        window,
-        accelerators,
-        init_ratio,
-        enc_ratio,
-        depth,
-        policy,
-        full_queue,
-        depth_unit,
-        variant,
-        queue_packets,
-        seed,
-        sas,
-        popularity,
-        locality,
-    };
-    let request = arguments.request(platform)?;
+    let request = request(platform, trace, setting)?;
     let search = NdrSearch { loss_ratio, resolution, is_poisson: poisson };
-    let found = py.detach(|| request.ndr(&search, heed_signals)).map_err(raised)?;
+    let found = py.detach(|| request.ndr(&search, check_signals)).map_err(raised)?;
     Ok(pythonize(py, &found)?)
 }
 
@@ -220,7 +173,7 @@ fn lost_at(trial: &Bound<'_, PyAny>, rate: f64) -> PyResult<f64> {
 }
 
 /// A handler of a signal may raise, as Ctrl-C's does.
-fn heed_signals() -> PyResult<()> {
+fn check_signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 

@@ -6,7 +6,7 @@ use convoy_figures::{FigureOptions, Paper, make_figures};
 use pyo3::prelude::*;
 use pythonize::pythonize;
 
-use crate::{bad, heed_signals};
+use crate::{bad, check_signals};
 
 /// Makes figures 3 to 15 of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* and
 /// checks its claims, as `convoy-lab sim figures` does, and returns what its --json prints, as
@@ -39,6 +39,6 @@ pub(crate) fn figures(
         threads: jobs.unwrap_or_else(convoy_sim::parallel::cores),
     };
     let made = py.detach(|| make_figures(&options, &mut |_, _| {})).map_err(bad)?;
-    heed_signals()?;
+    check_signals()?;
     Ok(pythonize(py, &made)?)
 }

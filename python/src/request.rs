@@ -3,60 +3,45 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use convoy_scheduler::Policy;
 use convoy_sim::{
-    Arrivals, CaptureLength, Ndr, NdrSearch, Packet, Pattern, Platform, Report, Simulation, SimulationError,
-    Synthetic, SyntheticSpec, TraceFile, Traffic, TrafficError, by_destination,
+    Arrivals, CaptureLength, Ndr, NdrSearch, PAPER_PACKETS, Packet, Platform, Report, Setting, Simulation,
+    SimulationError, TraceFile, Traffic, TrafficError, by_destination,
 };
 
-/// Packets of a pattern unless a number is given, as in the paper.
-const PATTERN_PACKETS: u64 = 500_000;
 /// Packets of a pattern in each trial of a search unless a number is given, as `convoy-lab sim
 /// ndr`.
 const TRIAL_PACKETS: u64 = 200_000;
 
 /// Where packets come from.
 pub(crate) enum Source {
-    Pattern(Pattern, SyntheticSpec),
+    /// The pattern of the setting.
+    Pattern,
     Trace(PathBuf),
-}
-
-impl Source {
-    /// A pattern by its name; what is not given is the paper's.
-    pub(crate) fn pattern(
-        name: &str,
-        sas: Option<u32>,
-        popularity: Option<f64>,
-        locality: Option<f64>,
-    ) -> Result<Self, String> {
-        let pattern: Pattern = name.parse().map_err(|error| format!("{error}"))?;
-        let paper = SyntheticSpec::paper(pattern);
-        let spec = SyntheticSpec {
-            sas: sas.unwrap_or(paper.sas),
-            popularity: popularity.unwrap_or(paper.popularity),
-            locality: locality.unwrap_or(paper.locality),
-            ..paper
-        };
-        Ok(Self::Pattern(pattern, spec))
-    }
 }
 
 /// A run and its traffic.
 pub(crate) struct Request {
     simulation: Simulation,
+    setting: Setting,
     source: Source,
 }
 
 impl Request {
-    pub(crate) fn new(platform: Platform, source: Source, packets: Option<u64>, seed: u64) -> Self {
-        Self { simulation: Simulation { seed, packets, ..Simulation::new(platform) }, source }
+    /// Runs of `platform` with the changes of `setting`.
+    pub(crate) fn new(
+        platform: &Platform,
+        setting: Setting,
+        source: Source,
+    ) -> Result<Self, SimulationError> {
+        let simulation = Simulation { packets: setting.packets, ..setting.simulation(platform)? };
+        Ok(Self { simulation, setting, source })
     }
 
     /// When packets arrive, by name; `rate` is in packets a second.
     pub(crate) fn with_arrivals(mut self, name: &str, rate: Option<f64>) -> Result<Self, String> {
         self.simulation.arrivals = match (name, rate) {
             ("back-to-back", None) => Arrivals::BackToBack,
-            ("captured", None) if matches!(self.source, Source::Pattern(..)) => {
+            ("captured", None) if matches!(self.source, Source::Pattern) => {
                 return Err("arrivals \"captured\" need a trace; a pattern has no times".to_owned());
             }
             ("captured", None) => Arrivals::Captured,
@@ -75,19 +60,10 @@ impl Request {
         Ok(self)
     }
 
-    /// A policy by name instead of the platform's, if one is given.
-    pub(crate) fn with_policy(mut self, name: Option<&str>) -> Result<Self, String> {
-        if let Some(name) = name {
-            let policy: Policy = name.parse().map_err(|error| format!("{error}"))?;
-            self.simulation.set_policy(policy);
-        }
-        Ok(self)
-    }
-
     /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason
     /// not to.
     pub(crate) fn run<E>(&self, go_on: impl FnMut() -> Result<(), E>) -> Result<Report, Ended<E>> {
-        self.run_with(self.simulation.arrivals, PATTERN_PACKETS, go_on)
+        self.run_with(self.simulation.arrivals, PAPER_PACKETS, go_on)
     }
 
     /// Searches for the highest rate without loss, with trials that differ from this run only in
@@ -112,10 +88,9 @@ impl Request {
     ) -> Result<Report, Ended<E>> {
         let simulation = Simulation { arrivals, ..self.simulation.clone() };
         match &self.source {
-            Source::Pattern(pattern, spec) => {
-                let packets = simulation.packets.unwrap_or(pattern_packets);
-                let traffic = Synthetic::new(*pattern, spec, simulation.seed, packets);
-                run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on)
+            Source::Pattern => {
+                let packets = Some(simulation.packets.unwrap_or(pattern_packets));
+                run_over(&simulation, Setting { packets, ..self.setting.clone() }.traffic()?, go_on)
             }
             Source::Trace(path) => {
                 let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());

@@ -90,11 +90,34 @@ def test_a_run_is_a_function_of_its_seed():
         {"policy": "cpu-only"}, {"full_queue": "skip"}, {"depth_unit": "packets"}, {"pattern": "imix"},
         {"packets": 1000}, {"sas": 5}, {"popularity": 1.0}, {"locality": 0.9}, {"queue_packets": 5},
         {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4},
+        {"policy": "sufferage"}, {"policy": "min-min"}, {"t_init_us": 9.0}, {"credits": 1}, {"pool": 20},
+        {"transfers": 1}, {"prefetch": True}, {"write_buffer": True}, {"byte_limit": 100}, {"window_bytes": 900},
+        {"aggregation": 1400}, {"class_shares": [0.5, 0.5]}, {"rate_mbps": 10.0}, {"queue_bytes": 500},
     ],
     ids=lambda change: next(iter(change.values())),
 )  # fmt: skip
 def test_each_argument_changes_what_comes_out(change):
     assert simulate(**change) != simulate()
+
+
+def test_an_argument_of_a_policy_or_of_classes_changes_what_comes_out():
+    sufferage = {"policy": "sufferage", "window": 60}
+    assert simulate(**sufferage, ageing=1) != simulate(**sufferage)
+    assert simulate(predicts_transfers=True, accelerators=2) != simulate(accelerators=2)
+    assert simulate(max_wait_us=1.0, arrivals="paced", rate=1e3) != simulate(arrivals="paced", rate=1e3)
+    classes = {"class_shares": [0.2, 0.8]}
+    assert simulate(**classes, weights=[3, 1]) != simulate(**classes)
+    assert simulate(**classes, classes=1) != simulate(**classes)
+    assert simulate(**classes, class_credits=1) != simulate(**classes)
+
+
+def test_the_highest_class_passes_the_others():
+    first, second = simulate(class_shares=[0.3, 0.7], class_credits=1)["classes"]
+    assert (first["class"], second["class"]) == (0, 1)
+    assert first["packets"] + second["packets"] == 2000
+    assert 3 * first["sojourn_ms"] < second["sojourn_ms"]
+    fair = simulate(class_shares=(0.5, 0.5), weights=(1, 1))["classes"]
+    assert fair[1]["sojourn_ms"] == pytest.approx(fair[0]["sojourn_ms"], rel=0.5)
 
 
 def test_a_loaded_platform_gives_the_same_as_its_file():
@@ -111,15 +134,19 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
         ({"pattern": None}, "either pattern or trace"),
         ({"trace": "some.pcap"}, "either pattern or trace"),
         ({"pattern": None, "trace": "/nowhere"}, "/nowhere: No such file"),
-        ({"pattern": None, "trace": "x", "sas": 3}, "sas, popularity and locality"),
+        ({"pattern": None, "trace": "x", "sas": 3}, "sas, popularity, locality and class_shares"),
         ({"window": 0}, "the window must be 1 to 1024 packets, not 0"),
         ({"depth": -1}, "depth: -1; it must be 0 or more"),
-        ({"seed": 1 << 64}, "seed: 18446744073709551616; it must be 0 or more, and below 2^64"),
+        ({"seed": 1 << 64}, "seed: 18446744073709551616; it is out of range"),
         ({"accelerators": 1000}, "1001 processors; 1 to 64"),
         ({"enc_ratio": float("nan")}, "enc_ratio: NaN"),
         ({"full_queue": "drop"}, 'unknown value "drop"; possible values: wait, skip'),
         ({"depth_unit": "octets"}, 'unknown value "octets"; possible values: multi-packets, packets, bytes'),
         ({"policy": "fastest"}, 'unknown policy "fastest"; possible policies: finishing-time'),
+        ({"weights": [1, 1 << 32]}, "weights: [1, 4294967296]; it is out of range"),
+        ({"weights": []}, "give one weight for each class"),
+        ({"class_shares": [0.5, -1]}, "at most 8 class shares"),
+        ({"pool": 0}, "pool"),
         ({"locality": 1.0}, "the locality must be at least 0 and below 1, not 1"),
         ({"arrivals": "now"}, 'unknown arrivals "now"; possible arrivals: back-to-back'),
         ({"arrivals": "paced"}, 'arrivals "paced" need a rate'),
@@ -148,9 +175,9 @@ def test_a_wrong_platform_is_a_value_error_that_names_its_place(tmp_path):
 
 
 def test_a_wrong_type_is_a_type_error():
-    for arguments in [{"window": "30"}, {"pattern": 3}, {"colour": 1}]:
-        with pytest.raises(TypeError):
-            simulate(**arguments)
+    for name, value in [("window", "30"), ("pattern", 3), ("weights", 1), ("colour", 1), ("colour", None)]:
+        with pytest.raises(TypeError, match=f"^{name}: "):
+            simulate(**{name: value})
     with pytest.raises(TypeError):
         convoy_sim.simulate(3, pattern="0")
 

@@ -163,6 +163,8 @@ impl Setting {
         }
         if let Some(name) = &self.policy {
             crate::policy::named(name).map_err(SimulationError::Platform)?;
+            // It is the other policy's.
+            platform.scheduler.packet_size_threshold.take_if(|_| platform.scheduler.policy != *name);
             platform.scheduler.policy.clone_from(name);
         }
         if let Some(name) = &self.full_queue {
@@ -258,6 +260,17 @@ mod tests {
         let changed = setting.platform(&paper()).expect("good");
         assert_eq!((changed.scheduler.window, changed.reference.t_init_us), (1, 5.0));
         assert!(changed.processors.iter().all(|processor| processor.depth == 3));
+    }
+
+    #[test]
+    fn another_policy_drops_the_threshold_of_packet_size() {
+        let mut base = paper();
+        base.scheduler.policy = "packet-size".to_owned();
+        base.scheduler.packet_size_threshold = Some(600);
+        for (name, threshold) in [("packet-size", Some(600)), ("sufferage", None)] {
+            let setting = Setting { policy: Some(name.to_owned()), ..Setting::default() };
+            assert_eq!(setting.platform(&base).expect("good").scheduler.packet_size_threshold, threshold);
+        }
     }
 
     #[test]
