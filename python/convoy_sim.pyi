@@ -1,6 +1,6 @@
 """convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on a bus."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
@@ -126,6 +126,9 @@ class Figures(TypedDict):
     seconds: float
     files: list[str]
 
+# Rows of bytes, sa and optionally gap_us and class; or columns of these names.
+Traffic = Iterable[Iterable[float]] | Mapping[str, Iterable[float]]
+
 def figures(
     out: str | PathLike[str],
     *,
@@ -140,6 +143,7 @@ def simulate(
     *,
     pattern: str | None = None,
     trace: str | PathLike[str] | None = None,
+    traffic: Traffic | None = None,
     packets: int | None = None,
     window: int | None = None,
     accelerators: int | None = None,
@@ -184,6 +188,7 @@ def ndr(
     poisson: bool = False,
     pattern: str | None = None,
     trace: str | PathLike[str] | None = None,
+    traffic: Traffic | None = None,
     packets: int | None = None,
     window: int | None = None,
     accelerators: int | None = None,

@@ -16,11 +16,12 @@ use crate::request::{Request, Source};
 pub(crate) fn request(
     platform: &Bound<'_, PyAny>,
     trace: Option<PathBuf>,
+    traffic: Option<&Bound<'_, PyAny>>,
     setting: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
     let setting = setting.map_or_else(|| Ok(Setting::default()), setting_of)?;
     let platform = platform_of(platform)?;
-    let source = source_of(&setting, trace)?;
+    let source = source_of(&setting, trace, traffic)?;
     Request::new(&platform, setting, source).map_err(bad)
 }
 
@@ -47,21 +48,27 @@ fn refused(name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, error: PyErr) -> P
     PyTypeError::new_err(format!("{name}: {}", error.value(py)))
 }
 
-fn source_of(setting: &Setting, trace: Option<PathBuf>) -> PyResult<Source> {
+fn source_of(
+    setting: &Setting,
+    trace: Option<PathBuf>,
+    traffic: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Source> {
     let is_of_pattern = setting.sas.is_some()
         || setting.popularity.is_some()
         || setting.locality.is_some()
         || setting.class_shares.is_some();
-    match (&setting.pattern, trace) {
-        (Some(_), None) => Ok(Source::Pattern),
-        (None, Some(_)) if is_of_pattern => {
-            let what =
-                "sas, popularity, locality and class_shares are only for a pattern; a trace has its own";
-            Err(bad(what))
-        }
-        (None, Some(trace)) => Ok(Source::Trace(trace)),
-        _ => Err(bad("give either pattern or trace")),
+    let source = match (&setting.pattern, trace, traffic) {
+        (Some(_), None, None) => return Ok(Source::Pattern),
+        (None, Some(trace), None) => Source::Trace(trace),
+        (None, None, Some(traffic)) => Source::Given(traffic.clone().unbind()),
+        _ => return Err(bad("give either pattern or trace or traffic")),
+    };
+    if is_of_pattern {
+        let what =
+            "sas, popularity, locality and class_shares are only for a pattern; other traffic has its own";
+        return Err(bad(what));
     }
+    Ok(source)
 }
 
 fn platform_of(given: &Bound<'_, PyAny>) -> PyResult<Platform> {

@@ -4,6 +4,7 @@
 mod arguments;
 mod paper;
 mod request;
+mod traffic;
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -47,16 +48,21 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// prints, as dicts.
 ///
 /// platform is a TOML file's path, the name of a platform that comes with the module (grip,
-/// grip-inline, ixp425, pci-accelerators, pentium3), or what load_platform() returned. Give either
-/// pattern (exponential, uniform, trace, imix, or a fixed payload size in bytes) or trace (a file:
-/// pcap, pcapng, or six columns of text).
+/// grip-inline, ixp425, pci-accelerators, pentium3), or what load_platform() returned. Give one of
+/// pattern (exponential, uniform, trace, imix, or a fixed payload size in bytes), trace (a file:
+/// pcap, pcapng, or six columns of text) and traffic.
 ///
-/// packets: how many; 500,000 of a pattern and all of a trace if not given. seed: of patterns and
-/// of random arrivals. sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law over
-/// them, and the chance that a packet has the SA of the one before it; if not given, 100, 0 and the
-/// paper's, which is 0 but for pattern trace. class_shares: the share of a pattern's SAs in each
-/// traffic class, highest class first. arrivals: back-to-back, paced, poisson (both at `rate`
-/// packets a second) or captured.
+/// traffic: packets, each with its payload in bytes, the number of its SA and optionally the time
+/// since the packet before it in us, for captured arrivals, and its traffic class from 0, the
+/// highest. Either an iterable of rows in this order, tuples or a matrix, which is read as the run
+/// goes on; or a dict of columns "bytes", "sa", "gap_us" and "class", such as arrays.
+///
+/// packets: how many; 500,000 of a pattern and all of other traffic if not given. seed: of
+/// patterns and of random arrivals. sas, popularity, locality: a pattern's SAs, the exponent of
+/// Zipf's law over them, and the chance that a packet has the SA of the one before it; if not
+/// given, 100, 0 and the paper's, which is 0 but for pattern trace. class_shares: the share of a
+/// pattern's SAs in each traffic class, highest class first. arrivals: back-to-back, paced, poisson
+/// (both at `rate` packets a second) or captured.
 ///
 /// All others take the place of the platform's own value. init_ratio, enc_ratio: the CPU's.
 /// policy: one of the gateway's, such as sufferage, or a rival from the literature, such as
@@ -73,8 +79,8 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// ValueError says which argument is wrong and what was expected.
 #[pyfunction]
 #[pyo3(
-    signature = (platform, *, trace=None, arrivals="back-to-back", rate=None, **setting),
-    text_signature = "(platform, *, pattern=None, trace=None, packets=None, window=None, \
+    signature = (platform, *, trace=None, traffic=None, arrivals="back-to-back", rate=None, **setting),
+    text_signature = "(platform, *, pattern=None, trace=None, traffic=None, packets=None, window=None, \
         accelerators=None, init_ratio=None, enc_ratio=None, depth=None, t_init_us=None, \
         policy=None, full_queue=None, depth_unit=None, ageing=None, credits=None, pool=None, \
         transfers=None, predicts_transfers=None, prefetch=None, write_buffer=None, \
@@ -87,11 +93,12 @@ fn simulate<'py>(
     py: Python<'py>,
     platform: &Bound<'py, PyAny>,
     trace: Option<PathBuf>,
+    traffic: Option<&Bound<'py, PyAny>>,
     arrivals: &str,
     rate: Option<f64>,
     setting: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = request(platform, trace, setting)?.with_arrivals(arrivals, rate).map_err(bad)?;
+    let request = request(platform, trace, traffic, setting)?.with_arrivals(arrivals, rate).map_err(bad)?;
     let report = py.detach(|| request.run(check_signals)).map_err(raised)?;
     Ok(pythonize(py, &report)?)
 }
@@ -102,9 +109,10 @@ fn simulate<'py>(
 /// The platform needs an ingress queue: its own or queue_packets. loss_ratio: the share of packets
 /// that may be lost; above 0 it is a partial drop rate. resolution: the relative difference between
 /// the result and a rate that loses more. poisson: packets arrive as a Poisson process, not evenly
-/// spaced. packets: of each trial, 200,000 of a pattern and all of a trace if not given; a queue of
-/// n packets hides an overload of less than n packets in a trial. The other arguments are those of
-/// simulate(). A trace's times are not used.
+/// spaced. packets: of each trial, 200,000 of a pattern and all of other traffic if not given;
+/// a queue of n packets hides an overload of less than n packets in a trial. The other
+/// arguments are those of simulate(). The times of a trace or of traffic are not used; an iterator
+/// is read once, for all trials.
 ///
 /// throughput is the load at the result, all zero if no rate passed; line the load at the line
 /// rate; trials has all that were run, and report what simulate() returns for the result.
@@ -112,9 +120,9 @@ fn simulate<'py>(
 /// The interpreter's lock, Ctrl-C and errors are as with simulate().
 #[pyfunction]
 #[pyo3(
-    signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, trace=None, **setting),
+    signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, trace=None, traffic=None, **setting),
     text_signature = "(platform, *, loss_ratio=0.0, resolution=0.001, poisson=False, \
-        pattern=None, trace=None, packets=None, window=None, accelerators=None, init_ratio=None, \
+        pattern=None, trace=None, traffic=None, packets=None, window=None, accelerators=None, init_ratio=None, \
         enc_ratio=None, depth=None, t_init_us=None, policy=None, full_queue=None, \
         depth_unit=None, ageing=None, credits=None, pool=None, transfers=None, \
         predicts_transfers=None, prefetch=None, write_buffer=None, byte_limit=None, \
@@ -122,6 +130,7 @@ fn simulate<'py>(
         class_shares=None, class_credits=None, variant=None, rate_mbps=None, queue_packets=None, \
         queue_bytes=None, sas=None, popularity=None, locality=None, seed=1)"
 )]
+#[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 fn ndr<'py>(
     py: Python<'py>,
     platform: &Bound<'py, PyAny>,
@@ -129,9 +138,10 @@ fn ndr<'py>(
     resolution: f64,
     poisson: bool,
     trace: Option<PathBuf>,
+    traffic: Option<&Bound<'py, PyAny>>,
     setting: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let request = request(platform, trace, setting)?;
+    let request = request(platform, trace, traffic, setting)?;
     let search = NdrSearch { loss_ratio, resolution, is_poisson: poisson };
     let found = py.detach(|| request.ndr(&search, check_signals)).map_err(raised)?;
     Ok(pythonize(py, &found)?)
@@ -177,7 +187,7 @@ fn check_signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 
-fn raised(ended: Ended<PyErr>) -> PyErr {
+fn raised(ended: Ended) -> PyErr {
     match ended {
         Ended::Stopped(exception) => exception,
         Ended::Failed(error) => bad(error),

@@ -1,4 +1,4 @@
-//! What is to be run, free of Python.
+//! What is to be run, and how a run is ended early.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,6 +7,9 @@ use convoy_sim::{
     Arrivals, CaptureLength, Ndr, NdrSearch, PAPER_PACKETS, Packet, Platform, Report, Setting, Simulation,
     SimulationError, TraceFile, Traffic, TrafficError, by_destination,
 };
+use pyo3::prelude::*;
+
+use crate::traffic::PythonTraffic;
 
 /// Packets of a pattern in each trial of a search unless a number is given, as `convoy-lab sim
 /// ndr`.
@@ -17,6 +20,8 @@ pub(crate) enum Source {
     /// The pattern of the setting.
     Pattern,
     Trace(PathBuf),
+    /// Packets that Python gives.
+    Given(Py<PyAny>),
 }
 
 /// A run and its traffic.
@@ -62,49 +67,67 @@ impl Request {
 
     /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason
     /// not to.
-    pub(crate) fn run<E>(&self, go_on: impl FnMut() -> Result<(), E>) -> Result<Report, Ended<E>> {
-        self.run_with(self.simulation.arrivals, PAPER_PACKETS, go_on)
+    pub(crate) fn run(&self, go_on: impl FnMut() -> PyResult<()>) -> Result<Report, Ended> {
+        let simulation = &self.simulation;
+        let Source::Given(given) = &self.source else {
+            return self.run_with(simulation.arrivals, PAPER_PACKETS, go_on);
+        };
+        let needs_gaps = simulation.arrivals == Arrivals::Captured;
+        let mut traffic = Python::attach(|py| PythonTraffic::new(given.bind(py), needs_gaps))?;
+        let report = run_over(simulation, &mut traffic, go_on);
+        traffic.take_error().map_or(report, |error| Err(Ended::Stopped(error)))
     }
 
     /// Searches for the highest rate without loss, with trials that differ from this run only in
     /// their arrivals. Asks `go_on` as [`run`](Self::run) does.
-    pub(crate) fn ndr<E>(
+    pub(crate) fn ndr(
         &self,
         search: &NdrSearch,
-        mut go_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<Ndr, Ended<E>> {
+        mut go_on: impl FnMut() -> PyResult<()>,
+    ) -> Result<Ndr, Ended> {
+        let packets = self.given_packets()?;
         search.run_trials(&self.simulation.platform, |arrivals| {
             // A short trial ends before it asks.
-            go_on().map_err(Ended::Stopped)?;
-            self.run_with(arrivals, TRIAL_PACKETS, &mut go_on)
+            go_on()?;
+            match &packets {
+                Some(packets) => {
+                    let simulation = Simulation { arrivals, ..self.simulation.clone() };
+                    run_over(&simulation, packets.clone().into_iter(), &mut go_on)
+                }
+                None => self.run_with(arrivals, TRIAL_PACKETS, &mut go_on),
+            }
         })
     }
 
-    fn run_with<E>(
+    /// The packets that Python gives, which every trial needs and an iterator has only once.
+    fn given_packets(&self) -> PyResult<Option<Vec<Packet>>> {
+        let Source::Given(given) = &self.source else { return Ok(None) };
+        let most = self.simulation.packets.unwrap_or(u64::MAX);
+        Python::attach(|py| PythonTraffic::new(given.bind(py), false)?.collect(py, most)).map(Some)
+    }
+
+    /// Runs a pattern or a trace.
+    fn run_with(
         &self,
         arrivals: Arrivals,
         pattern_packets: u64,
-        go_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<Report, Ended<E>> {
+        go_on: impl FnMut() -> PyResult<()>,
+    ) -> Result<Report, Ended> {
         let simulation = Simulation { arrivals, ..self.simulation.clone() };
-        match &self.source {
-            Source::Pattern => {
-                let packets = Some(simulation.packets.unwrap_or(pattern_packets));
-                run_over(&simulation, Setting { packets, ..self.setting.clone() }.traffic()?, go_on)
-            }
-            Source::Trace(path) => {
-                let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());
-                run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on)
-            }
+        if let Source::Trace(path) = &self.source {
+            let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());
+            return run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on);
         }
+        let packets = Some(simulation.packets.unwrap_or(pattern_packets));
+        run_over(&simulation, Setting { packets, ..self.setting.clone() }.traffic()?, go_on)
     }
 }
 
-fn run_over<T: Traffic, E>(
+fn run_over<T: Traffic>(
     simulation: &Simulation,
     traffic: T,
-    go_on: impl FnMut() -> Result<(), E>,
-) -> Result<Report, Ended<E>> {
+    go_on: impl FnMut() -> PyResult<()>,
+) -> Result<Report, Ended> {
     let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
     let report = simulation.run(&mut watched);
     match watched.stopped {
@@ -114,16 +137,22 @@ fn run_over<T: Traffic, E>(
 }
 
 /// Why there is no report.
-pub(crate) enum Ended<E> {
+pub(crate) enum Ended {
     /// Something is out of range or cannot be read.
     Failed(SimulationError),
-    /// It was ordered not to go on.
-    Stopped(E),
+    /// Python raised an exception.
+    Stopped(PyErr),
 }
 
-impl<E> From<SimulationError> for Ended<E> {
+impl From<SimulationError> for Ended {
     fn from(error: SimulationError) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<PyErr> for Ended {
+    fn from(error: PyErr) -> Self {
+        Self::Stopped(error)
     }
 }
 
@@ -131,14 +160,14 @@ impl<E> From<SimulationError> for Ended<E> {
 const ASKED_EVERY: Duration = Duration::from_millis(100);
 
 /// Traffic that ends as soon as there is a reason to.
-struct Watched<T, F, E> {
+struct Watched<T, F> {
     traffic: T,
     go_on: F,
     asked: Instant,
-    stopped: Option<E>,
+    stopped: Option<PyErr>,
 }
 
-impl<T: Traffic, F: FnMut() -> Result<(), E>, E> Traffic for Watched<T, F, E> {
+impl<T: Traffic, F: FnMut() -> PyResult<()>> Traffic for Watched<T, F> {
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
         let mut packets = Vec::with_capacity(1);
         self.fill(&mut packets, 1)?;

@@ -29,7 +29,7 @@ def stub_fields():
     for node in STUB.body:
         if isinstance(node, ast.ClassDef):
             fields[node.name] = {line.target.id for line in node.body}
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             fields[node.targets[0].id] = {key.value for key in node.value.args[1].keys}
     return fields
 
@@ -131,8 +131,8 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
     ("arguments", "message"),
     [
         ({"pattern": "sawtooth"}, 'unknown pattern "sawtooth"; possible patterns: exponential'),
-        ({"pattern": None}, "either pattern or trace"),
-        ({"trace": "some.pcap"}, "either pattern or trace"),
+        ({"pattern": None}, "either pattern or trace or traffic"),
+        ({"trace": "some.pcap"}, "either pattern or trace or traffic"),
         ({"pattern": None, "trace": "/nowhere"}, "/nowhere: No such file"),
         ({"pattern": None, "trace": "x", "sas": 3}, "sas, popularity, locality and class_shares"),
         ({"window": 0}, "the window must be 1 to 1024 packets, not 0"),
