@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, final
 
 class Percentiles(TypedDict):
     p50: float
@@ -129,6 +129,34 @@ class Figures(TypedDict):
 # Rows of bytes, sa and optionally gap_us and class; or columns of these names.
 Traffic = Iterable[Iterable[float]] | Mapping[str, Iterable[float]]
 
+@final
+class View:
+    now_ps: int
+    multi_packets: tuple[MultiPacket, ...]
+    processors: tuple[Processor, ...]
+    # By multi-packet, then by processor.
+    offers: tuple[tuple[Offer | None, ...], ...]
+
+@final
+class MultiPacket:
+    packets: int
+    blocks: int
+    bytes: int
+
+@final
+class Processor:
+    wait_ps: int
+    queued: int
+    is_cpu: bool
+
+@final
+class Offer:
+    processing_ps: int
+    has_room: bool
+
+# The indices of a multi-packet and of a processor, or None to wait.
+Policy = Callable[[View], tuple[int, int] | None]
+
 def figures(
     out: str | PathLike[str],
     *,
@@ -151,7 +179,8 @@ def simulate(
     enc_ratio: float | None = None,
     depth: int | None = None,
     t_init_us: float | None = None,
-    policy: str | None = None,
+    policy: str | Policy | None = None,
+    reach: int | None = None,
     full_queue: str | None = None,
     depth_unit: str | None = None,
     ageing: int | None = None,
@@ -196,7 +225,8 @@ def ndr(
     enc_ratio: float | None = None,
     depth: int | None = None,
     t_init_us: float | None = None,
-    policy: str | None = None,
+    policy: str | Policy | None = None,
+    reach: int | None = None,
     full_queue: str | None = None,
     depth_unit: str | None = None,
     ageing: int | None = None,

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use pythonize::depythonize;
 
 use crate::bad;
+use crate::policy::PythonPolicy;
 use crate::request::{Request, Source};
 
 /// The runs that the arguments describe, with back-to-back arrivals. What is not given stays as the
@@ -19,10 +20,33 @@ pub(crate) fn request(
     traffic: Option<&Bound<'_, PyAny>>,
     setting: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Request> {
+    let policy = setting.map_or(Ok(None), take_policy)?;
     let setting = setting.map_or_else(|| Ok(Setting::default()), setting_of)?;
     let platform = platform_of(platform)?;
     let source = source_of(&setting, trace, traffic)?;
-    Request::new(&platform, setting, source).map_err(bad)
+    Request::new(&platform, setting, source, policy).map_err(bad)
+}
+
+/// Takes a policy that is a callable, and its reach, out of the keywords.
+fn take_policy(keywords: &Bound<'_, PyDict>) -> PyResult<Option<PythonPolicy>> {
+    let given = |name| PyResult::Ok(keywords.get_item(name)?.filter(|value| !value.is_none()));
+    let reach = given("reach")?;
+    if keywords.contains("reach")? {
+        keywords.del_item("reach")?;
+    }
+    let Some(callable) = given("policy")?.filter(|policy| policy.is_callable()) else {
+        return match reach {
+            Some(_) => Err(bad("reach is only for a policy that is a callable")),
+            None => Ok(None),
+        };
+    };
+    keywords.del_item("policy")?;
+    let wrong = |reach: &Bound<'_, PyAny>| bad(format!("reach: {reach}; it must be an integer of 1 or more"));
+    let reach = match reach {
+        Some(reach) => reach.extract().ok().filter(|least| *least > 0).ok_or_else(|| wrong(&reach))?,
+        None => usize::MAX,
+    };
+    Ok(Some(PythonPolicy { callable: callable.unbind(), reach }))
 }
 
 /// The keywords of Python are the fields of a [`Setting`].

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod paper;
+mod policy;
 mod request;
 mod traffic;
 
@@ -30,6 +31,8 @@ use request::Ended;
 ///     convoy_sim.ndr("ixp425", pattern="1450")["throughput"]["pps"]
 #[pymodule(name = "convoy_sim")]
 mod module {
+    #[pymodule_export]
+    use super::policy::{MultiPacket, Offer, Processor, View};
     #[pymodule_export]
     use super::{figures, find_ndr, load_platform, ndr, simulate};
 }
@@ -64,16 +67,29 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// pattern's SAs in each traffic class, highest class first. arrivals: back-to-back, paced, poisson
 /// (both at `rate` packets a second) or captured.
 ///
-/// All others take the place of the platform's own value. init_ratio, enc_ratio: the CPU's.
-/// policy: one of the gateway's, such as sufferage, or a rival from the literature, such as
-/// min-min. full_queue: wait or skip. depth_unit: multi-packets, packets or bytes. ageing, credits,
-/// pool, class_credits, byte_limit, window_bytes, max_wait_us, aggregation, predicts_transfers: the
-/// scheduler's keys of these names. classes: how many; if not given, one for each share or weight.
-/// weights: one for each class, highest class first; without, classes have strict priority.
-/// t_init_us: of the reference. transfers, prefetch, write_buffer: of all processors on a bus.
-/// variant: the platform in another of the settings that its file names, "+" between several.
-/// rate_mbps: of the source's line. queue_packets, queue_bytes: an ingress queue, which drops and
-/// counts what finds it full; without, the source waits.
+/// All others take the place of the platform's own value. init_ratio, enc_ratio: the CPU's. policy:
+/// one of the gateway's, such as sufferage; a rival from the literature, such as min-min; or a
+/// callable (see below). full_queue: wait or skip. depth_unit: multi-packets, packets or bytes.
+/// ageing, credits, pool, class_credits, byte_limit, window_bytes, max_wait_us, aggregation,
+/// predicts_transfers: the scheduler's keys of these names. classes: how many; if not given, one
+/// for each share or weight. weights: one for each class, highest class first; without, classes
+/// have strict priority. t_init_us: of the reference. transfers, prefetch, write_buffer: of all
+/// processors on a bus. variant: the platform in another of the settings that its file names, "+"
+/// between several. rate_mbps: of the source's line. queue_packets, queue_bytes: an ingress queue,
+/// which drops and counts what finds it full; without, the source waits.
+///
+/// A policy that is a callable is called with a View whenever the window is due, and returns the
+/// index of a multi-packet and that of its processor, or None to wait for the next arrival or
+/// completion. A processor without room is waited for as well. It sees the first `reach`
+/// multi-packets of the window, all of them if not given; one that others have passed too often
+/// (`ageing`) it sees alone. Times are integers in ps. An exception of the callable ends the run.
+///
+///     def earliest(view):
+///         offers = {at: offer for at, offer in enumerate(view.offers[0]) if offer}
+///         states = view.processors
+///         return 0, min(offers, key=lambda at: states[at].wait_ps + offers[at].processing_ps)
+///
+///     convoy_sim.simulate("pci-accelerators", pattern="trace", policy=earliest, reach=1)
 ///
 /// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt.
 /// ValueError says which argument is wrong and what was expected.
@@ -82,7 +98,7 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     signature = (platform, *, trace=None, traffic=None, arrivals="back-to-back", rate=None, **setting),
     text_signature = "(platform, *, pattern=None, trace=None, traffic=None, packets=None, window=None, \
         accelerators=None, init_ratio=None, enc_ratio=None, depth=None, t_init_us=None, \
-        policy=None, full_queue=None, depth_unit=None, ageing=None, credits=None, pool=None, \
+        policy=None, reach=None, full_queue=None, depth_unit=None, ageing=None, credits=None, pool=None, \
         transfers=None, predicts_transfers=None, prefetch=None, write_buffer=None, \
         byte_limit=None, window_bytes=None, max_wait_us=None, aggregation=None, classes=None, \
         weights=None, class_shares=None, class_credits=None, variant=None, rate_mbps=None, \
@@ -123,7 +139,7 @@ fn simulate<'py>(
     signature = (platform, *, loss_ratio=0.0, resolution=0.001, poisson=false, trace=None, traffic=None, **setting),
     text_signature = "(platform, *, loss_ratio=0.0, resolution=0.001, poisson=False, \
         pattern=None, trace=None, traffic=None, packets=None, window=None, accelerators=None, init_ratio=None, \
-        enc_ratio=None, depth=None, t_init_us=None, policy=None, full_queue=None, \
+        enc_ratio=None, depth=None, t_init_us=None, policy=None, reach=None, full_queue=None, \
         depth_unit=None, ageing=None, credits=None, pool=None, transfers=None, \
         predicts_transfers=None, prefetch=None, write_buffer=None, byte_limit=None, \
         window_bytes=None, max_wait_us=None, aggregation=None, classes=None, weights=None, \

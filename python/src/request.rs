@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use convoy_scheduler::Policy;
 use convoy_sim::{
     Arrivals, CaptureLength, Ndr, NdrSearch, PAPER_PACKETS, Packet, Platform, Report, Setting, Simulation,
     SimulationError, TraceFile, Traffic, TrafficError, by_destination,
 };
 use pyo3::prelude::*;
 
+use crate::bad;
+use crate::policy::{PythonPolicy, Raised};
 use crate::traffic::PythonTraffic;
 
 /// Packets of a pattern in each trial of a search unless a number is given, as `convoy-lab sim
@@ -29,17 +32,23 @@ pub(crate) struct Request {
     simulation: Simulation,
     setting: Setting,
     source: Source,
+    policy: Option<PythonPolicy>,
 }
 
 impl Request {
-    /// Runs of `platform` with the changes of `setting`.
+    /// Runs of `platform` with the changes of `setting`, and with `policy` in the place of the
+    /// platform's, if there is one.
     pub(crate) fn new(
         platform: &Platform,
         setting: Setting,
         source: Source,
+        policy: Option<PythonPolicy>,
     ) -> Result<Self, SimulationError> {
-        let simulation = Simulation { packets: setting.packets, ..setting.simulation(platform)? };
-        Ok(Self { simulation, setting, source })
+        let mut simulation = Simulation { packets: setting.packets, ..setting.simulation(platform)? };
+        if policy.is_some() {
+            simulation.set_policy(Policy::default());
+        }
+        Ok(Self { simulation, setting, source, policy })
     }
 
     /// When packets arrive, by name; `rate` is in packets a second.
@@ -74,7 +83,7 @@ impl Request {
         };
         let needs_gaps = simulation.arrivals == Arrivals::Captured;
         let mut traffic = Python::attach(|py| PythonTraffic::new(given.bind(py), needs_gaps))?;
-        let report = run_over(simulation, &mut traffic, go_on);
+        let report = self.run_over(simulation, &mut traffic, go_on);
         traffic.take_error().map_or(report, |error| Err(Ended::Stopped(error)))
     }
 
@@ -92,7 +101,7 @@ impl Request {
             match &packets {
                 Some(packets) => {
                     let simulation = Simulation { arrivals, ..self.simulation.clone() };
-                    run_over(&simulation, packets.clone().into_iter(), &mut go_on)
+                    self.run_over(&simulation, packets.clone().into_iter(), &mut go_on)
                 }
                 None => self.run_with(arrivals, TRIAL_PACKETS, &mut go_on),
             }
@@ -116,23 +125,37 @@ impl Request {
         let simulation = Simulation { arrivals, ..self.simulation.clone() };
         if let Source::Trace(path) = &self.source {
             let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());
-            return run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on);
+            return self.run_over(&simulation, traffic.map_err(SimulationError::from)?, go_on);
         }
         let packets = Some(simulation.packets.unwrap_or(pattern_packets));
-        run_over(&simulation, Setting { packets, ..self.setting.clone() }.traffic()?, go_on)
+        self.run_over(&simulation, Setting { packets, ..self.setting.clone() }.traffic()?, go_on)
     }
-}
 
-fn run_over<T: Traffic>(
-    simulation: &Simulation,
-    traffic: T,
-    go_on: impl FnMut() -> PyResult<()>,
-) -> Result<Report, Ended> {
-    let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
-    let report = simulation.run(&mut watched);
-    match watched.stopped {
-        Some(reason) => Err(Ended::Stopped(reason)),
-        None => report.map_err(Ended::Failed),
+    fn run_over<T: Traffic>(
+        &self,
+        simulation: &Simulation,
+        traffic: T,
+        mut go_on: impl FnMut() -> PyResult<()>,
+    ) -> Result<Report, Ended> {
+        let called = self.policy.as_ref().map(|policy| Python::attach(|py| policy.heuristic(py)));
+        let (heuristic, raised) = called.unzip();
+        let raised = || raised.as_ref().and_then(Raised::take).map_or(Ok(()), Err);
+        let go_on = || raised().and_then(|()| go_on());
+        let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
+        let report = match heuristic {
+            Some(heuristic) => simulation.run_with_heuristic(&mut watched, heuristic),
+            None => simulation.run(&mut watched),
+        };
+        watched.stopped.map_or(Ok(()), Err)?;
+        raised()?;
+        let report = report?;
+        let left = report.offered.packets - report.dropped.packets - report.packets_out;
+        if left > 0 {
+            return Err(Ended::Stopped(bad(format!(
+                "policy left {left} packets: it returned None at the end"
+            ))));
+        }
+        Ok(report)
     }
 }
 

@@ -168,13 +168,20 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    pub(crate) fn new(factory: HeuristicFactory) -> Self {
+    pub(crate) fn new(heuristic: Box<dyn Heuristic>) -> Self {
         let (groups, candidates, engines, offers) = Default::default();
-        Self { heuristic: (factory.make)(), groups, candidates, engines, offers }
+        Self { heuristic, groups, candidates, engines, offers }
     }
 }
 
 impl<T, R> Scheduler<T, R> {
+    /// Sets a heuristic that takes the policy's place, as
+    /// [`SchedulerConfig::heuristic`](crate::SchedulerConfig::heuristic) does, but that needs no
+    /// factory: it may own what it decides by. It sees nothing of what was dispatched before.
+    pub fn set_heuristic(&mut self, heuristic: Box<dyn Heuristic>) {
+        self.mapping = Some(Mapping::new(heuristic));
+    }
+
     /// The multi-packet and the engine that the heuristic chooses in a class.
     #[inline(never)]
     pub(crate) fn dispatch_mapped(&mut self, now: u64, class: usize, only_idle: bool) -> Option<Dispatch<T>> {

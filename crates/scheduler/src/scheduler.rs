@@ -143,7 +143,7 @@ impl<T, R> Scheduler<T, R> {
             }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
-            mapping: config.heuristic.map(Mapping::new),
+            mapping: config.heuristic.map(|factory| Mapping::new((factory.make)())),
             engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
             costs: CostTable::new(&engines),
             last: engines.len() - 1,

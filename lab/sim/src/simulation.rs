@@ -1,6 +1,6 @@
 //! One run: a platform, the arrival times of packets, and the traffic.
 
-use convoy_scheduler::Policy;
+use convoy_scheduler::{Heuristic, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Observer};
@@ -86,13 +86,53 @@ impl Simulation {
         traffic: T,
         observer: &mut O,
     ) -> Result<Report, SimulationError> {
+        Ok(self.machine(traffic, observer)?.run(self)?)
+    }
+
+    /// Runs the traffic to its end with a heuristic in the place of the platform's policy. Packets
+    /// that it never assigns are left in the window.
+    ///
+    /// # Errors
+    /// [`SimulationError`] says what is out of range or cannot be read.
+    pub fn run_with_heuristic<T: Traffic>(
+        &self,
+        traffic: T,
+        heuristic: Box<dyn Heuristic>,
+    ) -> Result<Report, SimulationError> {
+        let mut observer = ();
+        let mut machine = self.machine(traffic, &mut observer)?;
+        machine.set_heuristic(heuristic);
+        Ok(machine.run(self)?)
+    }
+
+    fn machine<'a, T: Traffic, O: Observer>(
+        &self,
+        traffic: T,
+        observer: &'a mut O,
+    ) -> Result<Machine<'a, T, O>, SimulationError> {
         if let Arrivals::Paced(rate) | Arrivals::Poisson(rate) | Arrivals::Bursty(rate) = self.arrivals
             && !(rate.is_finite() && rate > 0.0)
         {
             return Err(SimulationError::Arrivals(rate.to_string()));
         }
         self.platform.check().map_err(|problem| SimulationError::Platform(problem.to_string()))?;
-        let machine = Machine::new(self, traffic, observer).map_err(SimulationError::Platform)?;
-        Ok(machine.run(self)?)
+        Machine::new(self, traffic, observer).map_err(SimulationError::Platform)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heuristic_that_is_given_decides_as_the_rival_of_that_name() {
+        let simulation = Simulation::new(Platform::open("pci-accelerators").expect("built in"));
+        let traffic = || Synthetic::new(Pattern::Trace, &SyntheticSpec::default(), 1, 2_000).expect("good");
+        let mut named = simulation.clone();
+        named.platform.scheduler.policy = "overtake".to_owned();
+        let given = (convoy_rivals::by_name("overtake").expect("a rival").make)();
+        let report = simulation.run_with_heuristic(traffic(), given).expect("good");
+        assert_eq!(report, named.run(traffic()).expect("good"));
+        assert_ne!(report, simulation.run(traffic()).expect("good"));
     }
 }

@@ -20,7 +20,7 @@ mod worker;
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::Scheduler;
+use convoy_scheduler::{Heuristic, Scheduler};
 
 use aggregate::Aggregate;
 use bus::Bus;
@@ -197,6 +197,11 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             at_processors: 0,
             observer,
         })
+    }
+
+    /// Sets what takes the policy's place.
+    pub(crate) fn set_heuristic(&mut self, heuristic: Box<dyn Heuristic>) {
+        self.scheduler.set_heuristic(heuristic);
     }
 
     /// Runs until the traffic has ended and all packets have left.
