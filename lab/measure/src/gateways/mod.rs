@@ -27,6 +27,7 @@ use running::Running;
 pub use running::Utilisation;
 pub use sites::Service;
 pub(crate) use sites::site;
+use threads::CoreTime;
 pub use threads::{Role, ThreadCost, Waiting, rate_on_own_cores};
 
 use crate::cores::{self, Pinned};
@@ -237,26 +238,24 @@ impl Gateways {
     }
 
     /// Runs a trial, and returns the CPU time of each thread of the first gateway for a packet that
-    /// arrived; nothing if none did, or if the kernel does not count it. It is that of the packets
-    /// only where the threads [sleep](Waiting::Sleeps).
+    /// arrived, and for how long it waited for a core; nothing if no packet arrived, or if the
+    /// kernel does not count these times. The CPU time is that of the packets only where the
+    /// threads [sleep](Waiting::Sleeps).
     ///
     /// # Errors
     /// [`MeasureError`] if the trial could not be run.
     pub fn cost(&mut self, trial: &DeviceTrial) -> Result<Vec<ThreadCost>, MeasureError> {
         let threads: Vec<(Role, Pid)> = self.threads().collect();
-        let so_far = || threads.iter().map(|(_, id)| threads::cpu_ns(*id)).collect::<Option<Vec<u64>>>();
+        let so_far = || threads.iter().map(|(_, id)| CoreTime::of(*id)).collect::<Option<Vec<_>>>();
         let before = so_far();
         let received = self.trial(trial)?.received;
         let (Some(before), Some(after)) = (before, so_far()) else { return Ok(Vec::new()) };
         if received == 0 {
             return Ok(Vec::new());
         }
-        let taken = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before));
-        let cost = |((role, _), ns): (&(Role, Pid), u64)| ThreadCost {
-            role: *role,
-            ns: ns as f64 / received as f64,
-        };
-        Ok(threads.iter().zip(taken).map(cost).collect())
+        let taken = before.into_iter().zip(after).map(|(before, after)| after.since(before));
+        let costs = threads.iter().zip(taken).map(|((role, _), taken)| taken.cost(*role, received));
+        Ok(costs.collect())
     }
 
     /// Kernel thread ID of the first gateway, if it has a thread of its own.

@@ -62,6 +62,8 @@ pub struct ThreadCost {
     pub role: Role,
     /// Its CPU time for a packet that leaves the gateway, in ns, in and outside the kernel.
     pub ns: f64,
+    /// Share of the time in which it could run that it waited for a core, 0 to 1.
+    pub waited_share: f64,
 }
 
 /// The packet rate that these threads would carry with a core each, in packets/s, and the busiest
@@ -73,10 +75,40 @@ pub fn rate_on_own_cores(costs: &[ThreadCost]) -> Option<(f64, Role)> {
     (busiest.ns > 0.0).then(|| (1e9 / busiest.ns, busiest.role))
 }
 
-/// CPU time of a thread of this process so far, in ns; `None` if the kernel does not count it.
-pub(super) fn cpu_ns(thread: Pid) -> Option<u64> {
-    let statistics = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-    statistics.split_whitespace().next()?.parse().ok()
+/// What a thread has had of the cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CoreTime {
+    /// Time that it ran, in ns.
+    pub(super) cpu_ns: u64,
+    /// Time that it could have run and waited for a core, in ns.
+    waited_ns: u64,
+}
+
+impl CoreTime {
+    /// The times of a thread of this process so far; `None` if the kernel does not count them.
+    pub(super) fn of(thread: Pid) -> Option<Self> {
+        let statistics = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+        let mut times = statistics.split_whitespace().map(str::parse);
+        Some(Self { cpu_ns: times.next()?.ok()?, waited_ns: times.next()?.ok()? })
+    }
+
+    /// The times since an earlier reading.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+        }
+    }
+
+    /// The thread's cost of each of `packets` packets.
+    pub(super) fn cost(self, role: Role, packets: u64) -> ThreadCost {
+        let could_run_ns = (self.cpu_ns + self.waited_ns).max(1);
+        ThreadCost {
+            role,
+            ns: self.cpu_ns as f64 / packets as f64,
+            waited_share: self.waited_ns as f64 / could_run_ns as f64,
+        }
+    }
 }
 
 /// The latest thread of this process that has this name.
@@ -99,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_busiest_thread_bounds_what_cores_of_their_own_carry() {
-        let cost = |role, ns| ThreadCost { role, ns };
+        let cost = |role, ns| ThreadCost { role, ns, waited_share: 0.0 };
         let costs = [cost(Role::Worker, 500.0), cost(Role::PacketIo, 2_000.0), cost(Role::Cryptography, 1.0)];
         assert_eq!(rate_on_own_cores(&costs), Some((500_000.0, Role::PacketIo)));
         assert_eq!(rate_on_own_cores(&[]), None);
@@ -107,16 +139,25 @@ mod tests {
     }
 
     #[test]
+    fn cost_is_the_time_between_two_readings_and_the_share_that_was_waited() {
+        let [before, after] =
+            [(500, 30), (2_500, 530)].map(|(cpu_ns, waited_ns)| CoreTime { cpu_ns, waited_ns });
+        let cost = after.since(before).cost(Role::Worker, 10);
+        assert_eq!((cost.ns, cost.waited_share), (200.0, 0.2));
+        assert_eq!(before.since(before).cost(Role::Worker, 10).waited_share, 0.0);
+    }
+
+    #[test]
     fn a_thread_that_naps_takes_less_cpu_time_than_one_that_polls() {
         let spent = |waiting: Waiting| {
             let work = move || {
-                let (before, began) = (cpu_ns(gettid()), Instant::now());
+                let (before, began) = (CoreTime::of(gettid()), Instant::now());
                 while began.elapsed() < Duration::from_millis(100) {
                     waiting.wait();
                 }
                 // The kernel adds up a thread's time when it is next scheduled.
                 std::thread::sleep(Duration::from_millis(1));
-                cpu_ns(gettid()).zip(before).map(|(after, before)| after - before)
+                CoreTime::of(gettid()).zip(before).map(|(after, before)| after.since(before).cpu_ns)
             };
             std::thread::Builder::new().name("napper".to_owned()).spawn(work).expect("a thread").join()
         };

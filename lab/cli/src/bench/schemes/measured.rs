@@ -70,6 +70,11 @@ impl MeasuredScheme {
         self.of(lengths)?.mbps
     }
 
+    /// The median of what is compared with others: of searches that ended by themselves.
+    pub(super) fn final_mbps(&self, lengths: Lengths) -> Option<f64> {
+        self.mbps(lengths).filter(|_| self.mark(lengths).is_empty()).map(|mbps| mbps.median)
+    }
+
     pub(super) fn threads(&self, lengths: Lengths) -> &[ThreadTime] {
         self.of(lengths).map_or(&[], |at| &at.threads)
     }

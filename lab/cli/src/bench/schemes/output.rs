@@ -7,6 +7,7 @@ use super::super::page::Page;
 use super::super::print_machine;
 use super::super::spread::Spread;
 use super::SchemesOutput;
+use super::derived::ThreadTime;
 use super::measured::MeasuredScheme;
 use super::simulated::{ByScheme, SIMULATED};
 use convoy_cli::table::{Column, number, table_of, word};
@@ -16,6 +17,13 @@ const FEW_CORES: &str = "There are too few cores for the tester, the worker, pac
 /// What derived rates are.
 const DERIVED: &str = "Derived rates are what the busiest thread could carry with a core to itself, by its CPU time \
     for a packet under overload; what it costs to move packets between cores is not in them.";
+
+const WAITED_WORDS: &str = "*: a thread waited for its core for more than 5 % of the time in which it could run; \
+    bursts are longer then, and its time for a packet may be another with a core to itself.";
+
+fn has_waited(scheme: &MeasuredScheme, lengths: Lengths) -> bool {
+    scheme.derived(lengths).is_some_and(|derived| derived.has_waited)
+}
 
 /// Explains medians and ranges, if there are several rounds.
 fn spread_words(rounds: u32) -> String {
@@ -47,6 +55,9 @@ pub(super) fn print(output: &SchemesOutput, lengths: &[Lengths]) {
             print_derived(schemes, lengths);
             println!("\n{service}: CPU time for a packet by thread, in ns");
             print_threads(schemes, lengths);
+            if schemes.iter().any(|scheme| lengths.iter().any(|of| has_waited(scheme, *of))) {
+                println!("{WAITED_WORDS}");
+            }
         }
         for scheme in schemes {
             if let Some(why) = &scheme.unavailable {
@@ -63,6 +74,15 @@ pub(super) fn print(output: &SchemesOutput, lengths: &[Lengths]) {
     }
 }
 
+/// Marks a derived rate, and a time that it is derived from.
+const WAITED: &str = "* ";
+
+/// The rate of a scheme with its mark, and its ratio to that of the base if both are final.
+fn measured_cell(measured: &MeasuredScheme, base: Option<&MeasuredScheme>, lengths: Lengths) -> String {
+    let base = measured.final_mbps(lengths).and_then(|_| base?.final_mbps(lengths));
+    measured.mark(lengths).to_owned() + &cell(measured.mbps(lengths), base)
+}
+
 /// A value with its range, and its ratio to the base.
 fn cell(value: Option<Spread>, base: Option<f64>) -> String {
     let Some(value) = value else { return "none".to_owned() };
@@ -76,10 +96,7 @@ fn print_service(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
     let mut columns: Vec<Column<'_, &MeasuredScheme>> =
         vec![word("off the worker's core", |measured: &&MeasuredScheme| measured.off.to_owned())];
     columns.extend(lengths.iter().map(|lengths| {
-        number(lengths.to_string(), move |measured: &&MeasuredScheme| {
-            let base = base.and_then(|base| Some(base.mbps(*lengths)?.median));
-            measured.mark(*lengths).to_owned() + &cell(measured.mbps(*lengths), base)
-        })
+        number(lengths.to_string(), move |measured: &&MeasuredScheme| measured_cell(measured, base, *lengths))
     }));
     println!("{}", table_of(&columns, &there, None));
     let has = |mark: &str| there.iter().any(|measured| lengths.iter().any(|of| measured.mark(*of) == mark));
@@ -107,7 +124,8 @@ fn print_derived(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
             let base = base.and_then(|base| Some(base.derived(*lengths)?.mbps.median));
             let derived = measured.derived(*lengths);
             let busiest = derived.map_or_else(String::new, |derived| format!(" {}", derived.busiest.name()));
-            cell(derived.map(|derived| derived.mbps), base) + &busiest
+            let mark = if has_waited(measured, *lengths) { WAITED } else { "" };
+            mark.to_owned() + &cell(derived.map(|derived| derived.mbps), base) + &busiest
         })
     }));
     println!("{}", table_of(&columns, &there, None));
@@ -128,7 +146,11 @@ fn print_threads(schemes: &[MeasuredScheme], lengths: &[Lengths]) {
     columns.extend(lengths.iter().map(|lengths| {
         number(lengths.to_string(), move |(measured, role): &(&MeasuredScheme, Role)| {
             let time = measured.threads(*lengths).iter().find(|time| time.thread == *role);
-            time.map_or_else(|| "–".to_owned(), |time| format!("{:.0}{}", time.ns.median, time.ns.ends(0)))
+            let text = |time: &ThreadTime| {
+                let mark = if time.has_waited() { WAITED } else { "" };
+                format!("{mark}{:.0}{}", time.ns.median, time.ns.ends(0))
+            };
+            time.map_or_else(|| "–".to_owned(), text)
         })
     }));
     println!("{}", table_of(&columns, &rows, None));
@@ -215,7 +237,9 @@ pub(super) fn page<'a>(output: &'a SchemesOutput, lengths: &[Lengths]) -> Page<'
             };
             let title = format!("{service}, derived for a core for each thread");
             let whiskers = there.iter().map(ends).collect();
-            figures.push((drawing(title, series.collect(), whiskers), DERIVED.to_owned()));
+            let has_waited = there.iter().any(|scheme| lengths.iter().any(|of| has_waited(scheme, *of)));
+            let waited = if has_waited { " Some threads waited for a core." } else { "" };
+            figures.push((drawing(title, series.collect(), whiskers), format!("{DERIVED}{waited}")));
         }
         if let Some(simulated) = output.simulated.get(service.as_str()) {
             // In the order of the schemes, so that a scheme has the same colour in both figures.
@@ -248,5 +272,41 @@ pub(super) fn page<'a>(output: &'a SchemesOutput, lengths: &[Lengths]) -> Page<'
         ],
         figures,
         verdicts: output.shapes.iter().map(|(service, shape)| format!("{service}: {shape}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_measure::{Found, Goal};
+
+    use super::super::measured::Round;
+    use super::*;
+
+    const LENGTH: Lengths = Lengths::All(1000);
+
+    fn scheme(packets_per_second: f64, is_settled: bool, is_limited_by_tester: bool) -> MeasuredScheme {
+        let mut scheme = MeasuredScheme::new(Scheme::ALL[0], &[LENGTH]);
+        let goal = Goal { loss_ratio: 0.0, width: 0.01, trial_s: 1.0, sum_s: 1.0, exceed_ratio: 0.5 };
+        let found = Found {
+            goal,
+            packets_per_second: Some(packets_per_second),
+            fails_at: None,
+            is_limited_by_tester,
+            is_settled,
+        };
+        scheme.add(Ok(vec![Round { found, threads: Vec::new() }]));
+        scheme
+    }
+
+    #[test]
+    fn a_ratio_is_printed_only_between_two_searches_that_ended() {
+        let (base, twice) = (scheme(1e5, true, false), scheme(2e5, true, false));
+        assert_eq!(measured_cell(&twice, Some(&base), LENGTH), "1600.0 (2.00)");
+        let unfinished = scheme(2e5, false, false);
+        assert_eq!(measured_cell(&unfinished, Some(&base), LENGTH), "~ 1600.0");
+        assert_eq!(measured_cell(&twice, Some(&unfinished), LENGTH), "1600.0");
+        let bound = scheme(2e5, true, true);
+        assert_eq!(measured_cell(&bound, Some(&base), LENGTH), "≥ 1600.0");
+        assert_eq!(measured_cell(&twice, None, LENGTH), "1600.0");
     }
 }

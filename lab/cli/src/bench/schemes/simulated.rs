@@ -82,8 +82,7 @@ pub(super) fn shapes(
             if basis == ShapeBasis::Derived {
                 return Some(measured.derived(lengths)?.mbps.median);
             }
-            let rate = measured.mbps(lengths)?.median;
-            measured.mark(lengths).is_empty().then_some(rate)
+            measured.final_mbps(lengths)
         };
         let base = by_scheme.get("none")?;
         let elsewhere = SIMULATED.iter().map(|(scheme, _)| *scheme).filter(|scheme| *scheme != "none");
