@@ -41,7 +41,8 @@ mod module {
 /// pci-accelerators.
 ///
 /// What comes back are plain dicts, lists and numbers: change them, or send them to machines that
-/// lack the file. ValueError names the file, line and key of what is wrong.
+/// lack the file. ValueError has all errors of the file,
+/// each with line, column and key.
 #[pyfunction]
 fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     Ok(pythonize(py, &open_platform(&path)?)?)

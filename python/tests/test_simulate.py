@@ -167,7 +167,13 @@ def test_a_wrong_argument_is_a_value_error_that_names_it(arguments, message):
 def test_a_wrong_platform_is_a_value_error_that_names_its_place(tmp_path):
     file = tmp_path / "wrong.toml"
     file.write_text(PLATFORM.read_text().replace("width_bytes = 4", "width_bytes = 0"))
-    with pytest.raises(ValueError, match=r"wrong\.toml:\d+: bus\[0\]\.width_bytes: 0"):
+    with pytest.raises(ValueError, match=r"wrong\.toml:\d+:15: error: bus\[0\]\.width_bytes: 0"):
+        convoy_sim.load_platform(file)
+    file.write_text(PLATFORM.read_text().replace("width_bytes = 4", "width_bytes = 0").replace("window = 30", "windw = 30"))
+    with pytest.raises(ValueError, match=r'(?s)scheduler\.windw: unknown key; did you mean "window"\?'):
+        convoy_sim.load_platform(file)
+    file.write_text(file.read_text().replace("windw", "window").replace("clock_mhz = 66.0", "clock_mhz = -1.0"))
+    with pytest.raises(ValueError, match=r"(?s)bus\[0\]\.clock_mhz: -1;.*\^.*bus\[0\]\.width_bytes: 0"):
         convoy_sim.load_platform(file)
     platform = convoy_sim.load_platform(PLATFORM)
     for changed, message in [({"colour": 1}, "unknown field `colour`"), ({"bus": []}, "no \\[\\[bus\\]\\]")]:

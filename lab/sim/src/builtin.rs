@@ -26,7 +26,7 @@ impl Platform {
     /// program, such as `grip` or `pci-accelerators`.
     ///
     /// # Errors
-    /// [`PlatformError`] says file, line, key and what was expected.
+    /// [`PlatformError`] has all of them, each with file, line, column, key and what was expected.
     pub fn open(name: &str) -> Result<Self, PlatformError> {
         let path = Path::new(name);
         let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
@@ -36,7 +36,7 @@ impl Platform {
             _ => {
                 let known: Vec<&str> = Self::built_in_names().collect();
                 let what = format!("there is no such file; the built-in platforms are {}", known.join(", "));
-                Err(PlatformError { place: name.to_owned(), key: String::new(), what })
+                Err(PlatformError::whole_file(name, &what))
             }
         }
     }

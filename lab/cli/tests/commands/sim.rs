@@ -124,7 +124,10 @@ fn a_wrong_platform_is_2_with_file_line_and_key() {
     let line = good.lines().position(|line| line.starts_with("width_bytes")).expect("it has one") + 1;
     let (status, reported) = refused(&["run", as_str(&file)]);
     assert_eq!(status, Some(2));
-    assert!(reported.contains(&format!("mine.toml:{line}: width_bits")), "{reported}");
+    assert!(
+        reported.contains(&format!("mine.toml:{line}:1: error: bus[0].width_bits: unknown key")),
+        "{reported}"
+    );
     assert!(reported.contains("width_bytes"), "what was expected: {reported}");
     let (status, reported) = refused(&["run", "pci-accelerator"]);
     assert_eq!(status, Some(2));

@@ -2,28 +2,18 @@
 //! file.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use convoy_scheduler::{ENGINES, Scheduler};
+use convoy_settings::nearest;
 use toml::de::DeTable;
 
 use super::cache::SAS_MAX;
-use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
+use super::{BusSpec, Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
 use crate::aggregation::MTU_MIN;
 
 /// The most servers of a stage: each has a place in the machine.
 const MOST_SERVERS: usize = 65_536;
-
-/// An error in a platform.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {}{what}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
-pub struct PlatformError {
-    /// File and line, as far as known.
-    pub place: String,
-    /// The key, for example `processor[1].bus`; empty if the error concerns the whole file.
-    pub key: String,
-    /// The error, and what was expected.
-    pub what: String,
-}
 
 /// An error and its key. An element of a list is identified by the name of its table and its index.
 #[derive(Debug)]
@@ -31,7 +21,7 @@ pub(crate) struct Problem {
     table: &'static str,
     place: Option<usize>,
     key: &'static str,
-    what: String,
+    pub(super) what: String,
 }
 
 impl std::fmt::Display for Problem {
@@ -41,7 +31,7 @@ impl std::fmt::Display for Problem {
 }
 
 impl Problem {
-    fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         let table = match self.place {
             Some(place) => format!("{}[{place}]", self.table),
             None => self.table.to_owned(),
@@ -49,36 +39,15 @@ impl Problem {
         if self.key.is_empty() { table } else { format!("{table}.{}", self.key) }
     }
 
-    /// Adds the line number: that of the key if it is present, otherwise that of its table.
-    pub(super) fn at(self, name: &str, text: &str) -> PlatformError {
-        let offset = DeTable::parse(text).ok().and_then(|document| {
-            let mut value = document.get_ref().get(self.table)?;
-            if let Some(place) = self.place {
-                value = value.get_ref().as_array()?.get(place)?;
-            }
-            let inner = value.get_ref().as_table().and_then(|table| table.get(self.key));
-            Some(inner.unwrap_or(value).span().start)
-        });
-        let place = offset.map_or(name.to_owned(), |offset| place(name, text, offset));
-        PlatformError { place, key: self.key(), what: self.what }
+    /// The place of the key's value if it is there, otherwise that of its table.
+    pub(super) fn span(&self, document: &DeTable<'_>) -> Range<usize> {
+        let Some(mut value) = document.get(self.table) else { return 0..0 };
+        if let Some(item) = self.place.and_then(|place| value.get_ref().as_array()?.get(place)) {
+            value = item;
+        }
+        let inner = value.get_ref().as_table().and_then(|table| table.get(self.key));
+        inner.unwrap_or(value).span()
     }
-}
-
-pub(super) fn place(name: &str, text: &str, offset: usize) -> String {
-    let line = text.get(..offset).unwrap_or("").matches('\n').count() + 1;
-    format!("{name}:{line}")
-}
-
-/// Converts an error of TOML's grammar or of a value's type.
-pub(super) fn syntax(name: &str, text: &str, error: &toml::de::Error) -> PlatformError {
-    let span = error.span();
-    let place = span.as_ref().map_or(name.to_owned(), |span| place(name, text, span.start));
-    let line = span.map_or("", |span| {
-        let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-        text[start..].lines().next().unwrap_or("")
-    });
-    let key = line.split('=').next().unwrap_or("").trim().to_owned();
-    PlatformError { place, key, what: error.message().to_owned() }
 }
 
 /// The first error that a sequence of checks finds, if any.
@@ -148,46 +117,87 @@ fn check_deviation(at: usize, processor: &ProcessorSpec) -> Checked {
     Ok(())
 }
 
+fn check_buffers(at: usize, processor: &ProcessorSpec) -> Checked {
+    if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
+        let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
+        return Err(problem("processor", Some(at), key, "it is only for a processor with a bus"));
+    }
+    Ok(())
+}
+
+fn check_bus_spec(at: usize, bus: &BusSpec) -> [Checked; 2] {
+    let has_width = || {
+        let what = "0; a cycle carries at least 1 byte";
+        if bus.width_bytes == 0 { Err(problem("bus", Some(at), "width_bytes", what)) } else { Ok(()) }
+    };
+    [positive("bus", Some(at), "clock_mhz", bus.clock_mhz, false), has_width()]
+}
+
 impl Platform {
-    /// Checks platforms that were built in code as well as those read from a file.
+    /// Checks platforms that were built in code as well as those read from a file; the first error.
     pub(crate) fn check(&self) -> Checked {
-        positive("source", None, "rate_mbps", self.source.rate_mbps, false)?;
-        positive("reference", None, "t_init_us", self.reference.t_init_us, true)?;
-        positive("reference", None, "block_mbps", self.reference.block_mbps, false)?;
-        self.check_scheduler()?;
-        self.check_aggregation()?;
-        self.check_names()?;
-        self.check_buses()?;
-        self.check_processors()?;
-        self.check_cores()?;
-        self.stages.iter().enumerate().try_for_each(|(at, stage)| self.check_stage(at, stage))?;
+        self.problems().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// All errors.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let single = [
+            positive("source", None, "rate_mbps", self.source.rate_mbps, false),
+            positive("reference", None, "t_init_us", self.reference.t_init_us, true),
+            positive("reference", None, "block_mbps", self.reference.block_mbps, false),
+            positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true),
+            positive("scheduler", None, "late_margin_us", self.scheduler.late_margin_us.unwrap_or(0.0), true),
+            self.check_pool(),
+            self.check_worker(),
+            self.check_scheduler(),
+            self.check_aggregation(),
+            self.check_names(),
+        ];
+        let buses = self.buses.iter().enumerate().flat_map(|(at, bus)| check_bus_spec(at, bus));
+        let processors = self.processors.iter().enumerate();
+        let processors = processors.flat_map(|(at, processor)| self.check_processor(at, processor));
+        let stages = self.stages.iter().enumerate().map(|(at, stage)| self.check_stage(at, stage));
+        let last = [self.check_processors(), self.check_cores(), self.check_queue(), self.check_frames()];
+        let all = single.into_iter().chain(buses).chain(processors).chain(stages).chain(last);
+        all.filter_map(Result::err).collect()
+    }
+
+    fn check_queue(&self) -> Checked {
         if self.source.queue_bytes == Some(0) {
             let what = "0; a queue holds at least 1 byte, or give queue_packets = 0 for none";
             return Err(problem("source", None, "queue_bytes", what));
         }
-        if !self.stages.is_empty() {
-            let window = self.scheduler.window_max.unwrap_or(0).max(self.scheduler.window);
-            if self.source.frames < window {
-                let what = format!("{} frames do not fill a window of {window}", self.source.frames);
-                return Err(problem("source", None, "frames", what));
-            }
+        Ok(())
+    }
+
+    fn check_frames(&self) -> Checked {
+        let window = self.scheduler.window_max.unwrap_or(0).max(self.scheduler.window);
+        if !self.stages.is_empty() && self.source.frames < window {
+            let what = format!("{} frames do not fill a window of {window}", self.source.frames);
+            return Err(problem("source", None, "frames", what));
         }
         Ok(())
     }
 
-    fn check_scheduler(&self) -> Checked {
-        positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true)?;
-        positive("scheduler", None, "late_margin_us", self.scheduler.late_margin_us.unwrap_or(0.0), true)?;
-        let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
+    fn check_pool(&self) -> Checked {
         if self.scheduler.pool == Some(0) {
             return Err(problem("scheduler", None, "pool", "0; at least 1 packet is needed"));
         }
+        Ok(())
+    }
+
+    fn check_worker(&self) -> Checked {
         if let Some(on) = &self.scheduler.on
             && !self.is_single_without_bus(on)
         {
             let what = format!("{on:?} is not the name of a single processor without a bus");
             return Err(problem("scheduler", None, "on", what));
         }
+        Ok(())
+    }
+
+    fn check_scheduler(&self) -> Checked {
+        let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
         // The bounds are checked by the scheduler's constructor, which needs at least one engine.
         let engine =
             convoy_scheduler::EngineModel { name: String::new(), is_cpu: true, depth: 0, costs: Vec::new() };
@@ -242,29 +252,19 @@ impl Platform {
         Ok(())
     }
 
-    fn check_buses(&self) -> Checked {
-        for (at, bus) in self.buses.iter().enumerate() {
-            positive("bus", Some(at), "clock_mhz", bus.clock_mhz, false)?;
-            if bus.width_bytes == 0 {
-                return Err(problem("bus", Some(at), "width_bytes", "0; a cycle carries at least 1 byte"));
-            }
-        }
-        Ok(())
+    fn check_processor(&self, at: usize, processor: &ProcessorSpec) -> Vec<Checked> {
+        vec![
+            positive("processor", Some(at), "init_ratio", processor.init_ratio, true),
+            positive("processor", Some(at), "enc_ratio", processor.enc_ratio, true),
+            self.check_bus("processor", at, processor.bus.as_deref()),
+            check_transfers(at, processor),
+            check_cache(at, processor),
+            check_deviation(at, processor),
+            check_buffers(at, processor),
+        ]
     }
 
     fn check_processors(&self) -> Checked {
-        for (at, processor) in self.processors.iter().enumerate() {
-            positive("processor", Some(at), "init_ratio", processor.init_ratio, true)?;
-            positive("processor", Some(at), "enc_ratio", processor.enc_ratio, true)?;
-            self.check_bus("processor", at, processor.bus.as_deref())?;
-            check_transfers(at, processor)?;
-            check_cache(at, processor)?;
-            check_deviation(at, processor)?;
-            if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
-                let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
-                return Err(problem("processor", Some(at), key, "it is only for a processor with a bus"));
-            }
-        }
         let all: usize = self.processors.iter().map(|processor| processor.count).sum();
         if !(1..=ENGINES).contains(&all) {
             let what = format!("there are {all} processors; 1 to {ENGINES} are possible");
@@ -294,7 +294,10 @@ impl Platform {
     fn check_bus(&self, table: &'static str, at: usize, bus: Option<&str>) -> Checked {
         match bus {
             Some(name) if !self.buses.iter().any(|bus| bus.name == name) => {
-                Err(problem(table, Some(at), "bus", format!("there is no [[bus]] with the name {name:?}")))
+                let buses: Vec<&str> = self.buses.iter().map(|bus| bus.name.as_str()).collect();
+                let meant = nearest(name, &buses).map(|meant| format!("; did you mean {meant:?}?"));
+                let what = format!("there is no [[bus]] with the name {name:?}{}", meant.unwrap_or_default());
+                Err(problem(table, Some(at), "bus", what))
             }
             _ => Ok(()),
         }

@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod deviation;
+mod read;
 mod scheduler;
 mod source;
 mod stage;
@@ -13,7 +14,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use cache::SaCacheSpec;
-pub use check::PlatformError;
+/// All errors of a platform's file, each with line, column and key.
+pub use convoy_settings::ConfigErrors as PlatformError;
 pub use deviation::DeviationSpec;
 pub use scheduler::SchedulerSpec;
 pub use source::SourceSpec;
@@ -180,25 +182,19 @@ impl Platform {
     /// Reads a platform from TOML; error messages give `name` as the name of the file.
     ///
     /// # Errors
-    /// [`PlatformError`] says file, line, key and what was expected.
+    /// [`PlatformError`] has all of them, each with file, line, column, key and what was expected.
     pub fn from_toml(name: &str, text: &str) -> Result<Self, PlatformError> {
-        let platform: Self = toml::from_str(text).map_err(|error| check::syntax(name, text, &error))?;
-        platform.check().map_err(|problem| problem.at(name, text))?;
-        platform.check_variants(name, text)?;
-        Ok(platform)
+        read::read(name, text)
     }
 
     /// Reads a platform from a file.
     ///
     /// # Errors
-    /// [`PlatformError`] says file, line, key and what was expected.
+    /// [`PlatformError`] has all of them, each with file, line, column, key and what was expected.
     pub fn load(path: &Path) -> Result<Self, PlatformError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| PlatformError {
-            place: name.clone(),
-            key: String::new(),
-            what: error.to_string(),
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| PlatformError::whole_file(&name, &error.to_string()))?;
         Self::from_toml(&name, &text)
     }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::{Platform, PlatformError};
+use super::Platform;
 
 /// Changes by the variant's name, for example `processor.npe-b.count = 0`: the table, the name of
 /// the entry in its list, and the key.
@@ -50,19 +49,12 @@ impl Platform {
     }
 
     /// Checks each variant alone, so that a mistake is reported when the file is read and not when
-    /// the variant is first used.
-    pub(super) fn check_variants(&self, file: &str, text: &str) -> Result<(), PlatformError> {
-        for (name, changes) in &self.variants {
-            self.changed(changes).map_err(|what| {
-                let document = DeTable::parse(text).ok();
-                let variants = document.as_ref().and_then(|it| it.get_ref().get("variant"));
-                let start =
-                    variants.and_then(|it| Some(it.get_ref().as_table()?.get(name.as_str())?.span().start));
-                let place = start.map_or(file.to_owned(), |start| super::check::place(file, text, start));
-                PlatformError { place, key: format!("variant.{name}"), what }
-            })?;
-        }
-        Ok(())
+    /// the variant is first used: the names of wrong ones, and what is wrong.
+    pub(super) fn wrong_variants(&self) -> Vec<(String, String)> {
+        // What is wrong without a variant is its own error.
+        let own = self.check().err().map(|problem| problem.to_string());
+        let wrong = |(name, changes): (&String, &Table)| Some((name.clone(), self.changed(changes).err()?));
+        self.variants.iter().filter_map(wrong).filter(|(_, what)| Some(what) != own.as_ref()).collect()
     }
 }
 
@@ -116,7 +108,7 @@ mod tests {
             (
                 "processor.engine.count = 0",
                 "processor.motor.count = 0",
-                "two.toml:14: variant.software: processor.motor",
+                "two.toml:14:9: error: variant.software: processor.motor",
             ),
             (
                 "processor.engine.count = 0",

@@ -81,7 +81,7 @@ fn caches_that_make_no_sense_are_named_with_their_line_and_key() {
         let old = text.lines().nth(line - 1).expect("the cache");
         let error =
             Platform::from_toml("p.toml", &text.replacen(old, cache, 1)).expect_err("wrong").to_string();
-        assert!(error.starts_with(&format!("p.toml:{line}: processor[0].cache: {what}")), "{error}");
+        assert!(error.starts_with(&format!("p.toml:{line}:9: error: processor[0].cache: {what}")), "{error}");
     }
     let mut many = saturated(vec![ProcessorSpec { count: 9, ..card(1) }]);
     let error = |platform: &Platform| Simulation::new(platform.clone()).run(packets(&[])).map(|_| ());
