@@ -33,7 +33,7 @@ pub(crate) struct EngineQueue<R = ()> {
     /// The one in service first.
     pending: VecDeque<Pending<R>>,
     /// How many of these are of each class.
-    of_class: [u16; CLASSES],
+    of_class: [u32; CLASSES],
     /// `q`: the sum of the estimates of those waiting.
     waiting: u64,
     /// When the one in service should complete; for an empty queue, since when it has been empty.
@@ -75,7 +75,7 @@ impl<R> EngineQueue<R> {
     /// Whether it holds fewer multi-packets of a class and those below it than `credits`, or its
     /// wait is shorter than `slowest`.
     pub(crate) fn has_class_credit(&self, now: u64, class: u8, credits: usize, slowest: u64) -> bool {
-        let lower: usize = self.of_class.iter().skip(class.into()).map(|count| usize::from(*count)).sum();
+        let lower: usize = self.of_class.iter().skip(class.into()).map(|count| *count as usize).sum();
         lower < credits || self.gathers > 1 || self.wait(now) < slowest
     }
 
