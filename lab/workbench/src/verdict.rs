@@ -64,7 +64,7 @@ impl fmt::Display for Verdict {
         match ratio.against_one() {
             Ordering::Equal => write!(
                 f,
-                "the throughput of finishing-time and of the best baseline, {baseline}, do not differ beyond \
+                "the throughput of finishing-time and that of the best baseline, {baseline}, do not differ beyond \
                  the spread (times as many packets: {ratio:.2})"
             )?,
             Ordering::Greater => write!(
