@@ -17,6 +17,28 @@ pub(crate) struct Choice {
     pub(crate) finish: u64,
 }
 
+/// How many multi-packets an engine may hold when it gets one more: see
+/// [`SchedulerConfig`](crate::SchedulerConfig). Without a bound [`NO_BOUND`].
+#[derive(Clone, Copy)]
+pub(crate) struct Credits {
+    /// Of all classes.
+    pub(crate) all: u32,
+    /// Of `class`, that of the one more, and those below it.
+    pub(crate) lower: u32,
+    pub(crate) class: u8,
+}
+
+/// Stands for as many multi-packets as the depth allows.
+pub(crate) const NO_BOUND: u32 = u32::MAX;
+
+impl Credits {
+    /// Whether neither is a bound, as in most schedulers.
+    #[inline]
+    fn is_unbounded(self) -> bool {
+        self.all & self.lower == NO_BOUND
+    }
+}
+
 /// The search for a multi-packet's engine.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a, R = ()> {
@@ -31,11 +53,7 @@ pub(crate) struct Search<'a, R = ()> {
     pub(crate) places: u32,
     pub(crate) full_queue: FullQueue,
     pub(crate) late_margin: Option<u64>,
-    /// See [`SchedulerConfig::credits`](crate::SchedulerConfig::credits).
-    pub(crate) credits: Option<usize>,
-    /// Its class and the credits of that class and those below it, if these bound it: see
-    /// [`SchedulerConfig::class_credits`](crate::SchedulerConfig::class_credits).
-    pub(crate) class_credits: Option<(u8, usize)>,
+    pub(crate) credits: Credits,
     /// The overhead of the caller's core for the packets at hand, in ticks.
     pub(crate) overhead: u64,
 }
@@ -83,12 +101,17 @@ impl<R> Search<'_, R> {
     /// otherwise an engine that is slower than the others by more than the credits would get none.
     #[inline]
     pub(crate) fn has_room(&self, engine: usize) -> bool {
-        let queue = self.engines.queue(engine);
-        queue.has_room(self.places)
-            && self.credits.is_none_or(|credits| queue.has_credit(self.now, credits, self.slowest()))
-            && self.class_credits.is_none_or(|(class, credits)| {
-                queue.has_class_credit(self.now, class, credits, self.slowest())
-            })
+        self.engines.queue(engine).has_room(self.places)
+            && (self.credits.is_unbounded() || self.has_credit(engine))
+    }
+
+    /// Kept out of the code of those without credits.
+    #[inline(never)]
+    fn has_credit(&self, engine: usize) -> bool {
+        let Credits { all, lower, class } = self.credits;
+        let (queue, slowest) = (self.engines.queue(engine), self.slowest());
+        queue.has_credit(self.now, all as usize, slowest)
+            && queue.has_class_credit(self.now, class, lower as usize, slowest)
     }
 
     /// The longest processing time of an engine that could take it, in ticks.
@@ -129,7 +152,7 @@ impl<R> Search<'_, R> {
     #[inline]
     pub(crate) fn open_with_credit(&self) -> EngineMask {
         let mut open = self.open();
-        if self.credits.is_some() || self.class_credits.is_some() {
+        if !self.credits.is_unbounded() {
             for engine in open {
                 open.set(engine, self.has_room(engine));
             }
@@ -299,8 +322,7 @@ pub(crate) mod tests {
             places: 1,
             full_queue: FullQueue::Wait,
             late_margin: None,
-            credits: None,
-            class_credits: None,
+            credits: Credits { all: NO_BOUND, lower: NO_BOUND, class: 0 },
             overhead: 0,
         }
     }
@@ -330,7 +352,8 @@ pub(crate) mod tests {
     fn an_engine_without_credits_gets_no_more_until_it_has_less_to_do_than_the_slowest_would_need() {
         let mut all = all(&[(true, 100.0, 8), (false, 10.0, 8)]);
         let by = |all: &All, now| {
-            let search = Search { credits: Some(2), now, ..search(all, 16) };
+            let search =
+                Search { credits: Credits { all: 2, lower: NO_BOUND, class: 0 }, now, ..search(all, 16) };
             search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
         };
         fill(&mut all, 1, 20);

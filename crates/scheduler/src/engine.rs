@@ -32,7 +32,7 @@ pub(crate) struct EngineQueue<R = ()> {
     taken: usize,
     /// The one in service first.
     pending: VecDeque<Pending<R>>,
-    /// How many of these are of each class.
+    /// How many of these are of each class below the highest.
     of_class: [u32; CLASSES],
     /// `q`: the sum of the estimates of those waiting.
     waiting: u64,
@@ -126,7 +126,10 @@ impl<R> EngineQueue<R> {
             self.waiting += pending.cost;
             self.taken += pending.places as usize;
         }
-        self.of_class[usize::from(pending.class) % CLASSES] += 1;
+        // Nothing bounds class 0.
+        if pending.class > 0 {
+            self.of_class[usize::from(pending.class) % CLASSES] += 1;
+        }
         self.pending.push_back(pending);
     }
 
@@ -134,16 +137,19 @@ impl<R> EngineQueue<R> {
     #[inline]
     fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending<R>> {
         // Engines are mostly FIFO: the completed one is nearly always the first.
-        if self.pending.front()?.ticket != ticket {
+        let first = self.pending.front()?;
+        if first.ticket != ticket {
             return self.complete_out_of_order(ticket);
         }
-        let done = self.pending.pop_front()?;
-        self.of_class[usize::from(done.class) % CLASSES] -= 1;
+        if first.class > 0 {
+            self.of_class[usize::from(first.class) % CLASSES] -= 1;
+        }
+        let done = self.pending.pop_front();
         let (next_cost, places) = self.pending.front().map_or((0, 0), |next| (next.cost, next.places));
         self.waiting -= next_cost;
         self.taken -= places as usize;
         self.busy_until = now.saturating_add(next_cost);
-        Some(done)
+        done
     }
 
     #[cold]
@@ -152,7 +158,9 @@ impl<R> EngineQueue<R> {
         let done = self.pending.remove(at)?;
         self.waiting -= done.cost;
         self.taken -= done.places as usize;
-        self.of_class[usize::from(done.class) % CLASSES] -= 1;
+        if done.class > 0 {
+            self.of_class[usize::from(done.class) % CLASSES] -= 1;
+        }
         Some(done)
     }
 

@@ -1,7 +1,7 @@
 //! The scheduler: window, choice, and a mirror of each engine's queue.
 
 use crate::adaptive::AdaptiveWindow;
-use crate::choice::{Choice, Search};
+use crate::choice::{Choice, Credits, NO_BOUND, Search};
 use crate::classes::Classes;
 use crate::config::{ConfigError, Input, SchedulerConfig};
 use crate::cost::{CostTable, EngineModel};
@@ -59,8 +59,8 @@ pub struct Scheduler<T, R = ()> {
     pub(crate) full_queue: FullQueue,
     pub(crate) depth_unit: DepthUnit,
     pub(crate) late_margin: Option<u64>,
-    credits: Option<usize>,
-    class_credits: Option<usize>,
+    credits: u32,
+    class_credits: u32,
     pub(crate) ageing: Option<usize>,
     /// Current size of the window, in packets.
     pub(crate) size: usize,
@@ -87,6 +87,11 @@ pub struct Scheduler<T, R = ()> {
     last: usize,
     next_ticket: u64,
     wait: Histogram,
+}
+
+/// Credits as a search has them.
+fn bound(credits: Option<usize>) -> u32 {
+    credits.map_or(NO_BOUND, |credits| u32::try_from(credits).unwrap_or(NO_BOUND))
 }
 
 impl<T> Scheduler<T> {
@@ -122,8 +127,8 @@ impl<T, R> Scheduler<T, R> {
             full_queue: config.full_queue,
             depth_unit: config.depth_unit,
             late_margin: config.late_margin,
-            credits: config.credits,
-            class_credits: config.class_credits.filter(|_| config.classes > 1),
+            credits: bound(config.credits),
+            class_credits: bound(config.class_credits),
             ageing: config.ageing,
             size,
             byte_limit: config.byte_limit,
@@ -262,11 +267,11 @@ impl<T, R> Scheduler<T, R> {
             places: self.depth_unit.places(group.packets, group.bytes),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
-            credits: self.credits,
-            class_credits: self
-                .class_credits
-                .filter(|_| group.class > 0)
-                .map(|credits| (group.class, credits)),
+            credits: Credits {
+                all: self.credits,
+                lower: if group.class > 0 { self.class_credits } else { NO_BOUND },
+                class: group.class,
+            },
             overhead: self.overhead(input, group),
         }
     }

@@ -267,14 +267,20 @@ impl<T> Window<T> {
         self.stand_in_line(at, class, item.algorithm);
         self.bytes += bytes;
         self.len += 1;
-        if self.contenders.is_some() && self.chains[sa].head == at {
+        if self.contenders.is_some() {
             self.compare(at);
         }
     }
 
-    /// Notes the size of the first batch of an SA for the policy that compares them.
+    /// Notes the size of the first batch of an SA for the policy that compares them. Kept out of
+    /// the code of those that do not, as is what follows.
+    #[inline(never)]
     fn compare(&mut self, at: u32) {
-        let class = usize::from(self.batches[at as usize].class);
+        let Batch { class, sa, .. } = self.batches[at as usize];
+        if self.chains[sa as usize].head != at {
+            return;
+        }
+        let class = usize::from(class);
         let contender = self.group_of(at, class).map(|group| group.contender());
         if let (Some(contenders), Some(contender)) = (&mut self.contenders, contender) {
             contenders.set(at, contender);
@@ -297,8 +303,8 @@ impl<T> Window<T> {
         (batch.sa, batch.class, batch.next) = (sa, class as u8, NONE);
         batch.turn = self.taken[class] + self.standing[class];
         self.standing[class] += 1;
-        if let Some(contenders) = &mut self.contenders {
-            contenders.open(class, at);
+        if self.contenders.is_some() {
+            self.open_contender(class, at);
         }
         let chain = &mut self.chains[sa as usize];
         chain.tail = at;
@@ -411,13 +417,28 @@ impl<T> Window<T> {
         for class in 1..self.size.classes {
             self.leave_line(at, class);
         }
-        if let Some(contenders) = &mut self.contenders {
-            contenders.remove(class, at);
-            if behind != NONE {
-                self.compare(behind);
-            }
+        if self.contenders.is_some() {
+            self.remove_contender(class, at, behind);
         }
         items
+    }
+
+    #[inline(never)]
+    fn open_contender(&mut self, class: usize, at: u32) {
+        if let Some(contenders) = &mut self.contenders {
+            contenders.open(class, at);
+        }
+    }
+
+    /// `behind` is the SA's next batch, if any.
+    #[inline(never)]
+    fn remove_contender(&mut self, class: usize, at: u32, behind: u32) {
+        if let Some(contenders) = &mut self.contenders {
+            contenders.remove(class, at);
+        }
+        if behind != NONE {
+            self.compare(behind);
+        }
     }
 
     #[inline]
