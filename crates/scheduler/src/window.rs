@@ -268,13 +268,22 @@ impl<T> Window<T> {
         self.bytes += bytes;
         self.len += 1;
         if self.contenders.is_some() {
-            self.compare(at);
+            self.note_pushed(at);
         }
     }
 
-    /// Notes the size of the first batch of an SA for the policy that compares them. Kept out of
-    /// the code of those that do not, as is what follows.
+    /// Notes a batch that has one packet more. Kept out of the code of policies that do not compare,
+    /// as is what follows.
     #[inline(never)]
+    fn note_pushed(&mut self, at: u32) {
+        let batch = &self.batches[at as usize];
+        if let (Some(contenders), 1) = (&mut self.contenders, batch.items.len()) {
+            contenders.open(batch.class.into(), at);
+        }
+        self.compare(at);
+    }
+
+    /// Notes the size of the first batch of an SA for the policy that compares them.
     fn compare(&mut self, at: u32) {
         let Batch { class, sa, .. } = self.batches[at as usize];
         if self.chains[sa as usize].head != at {
@@ -303,9 +312,6 @@ impl<T> Window<T> {
         (batch.sa, batch.class, batch.next) = (sa, class as u8, NONE);
         batch.turn = self.taken[class] + self.standing[class];
         self.standing[class] += 1;
-        if self.contenders.is_some() {
-            self.open_contender(class, at);
-        }
         let chain = &mut self.chains[sa as usize];
         chain.tail = at;
         match tail {
@@ -423,14 +429,7 @@ impl<T> Window<T> {
         items
     }
 
-    #[inline(never)]
-    fn open_contender(&mut self, class: usize, at: u32) {
-        if let Some(contenders) = &mut self.contenders {
-            contenders.open(class, at);
-        }
-    }
-
-    /// `behind` is the SA's next batch, if any.
+    /// Removes a batch; `behind` is the SA's next one, if any.
     #[inline(never)]
     fn remove_contender(&mut self, class: usize, at: u32, behind: u32) {
         if let Some(contenders) = &mut self.contenders {

@@ -55,7 +55,7 @@ impl Contenders {
         Self { lines, of, different: Vec::with_capacity(batches), class: None }
     }
 
-    /// Appends a batch that is empty yet.
+    /// Appends a batch, out of the comparison until its [size is set](Self::set).
     pub(super) fn open(&mut self, class: usize, batch: u32) {
         self.lines[class].push(batch);
         self.set(batch, Contender::default());
