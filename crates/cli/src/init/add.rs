@@ -56,8 +56,10 @@ fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
     let name = &plan.site(SiteSide::Remote).name;
     let mut text = format!("Added {name} to {CONFIGURATION}. Wrote (with keys, mode 0600):\n");
     trees.iter().flat_map(Tree::paths).for_each(|path| text.push_str(&format!("  {}\n", path.display())));
-    text.push_str(&format!("\nNext, as root:\n1. Copy the files of {name} to it:\n"));
-    for command in super::steps::copies(plan.site(SiteSide::Remote), &trees[1]) {
+    let [here, other] = [SiteSide::Local, SiteSide::Remote].map(|side| plan.site(side));
+    let (what, commands) = super::steps::delivery(other, Some(here), &trees[1]);
+    text.push_str(&format!("\nNext, as root:\n1. {what}\n"));
+    for command in commands {
         text.push_str(&format!("     {command}\n"));
     }
     let start = super::steps::start(plan.keys);

@@ -21,16 +21,10 @@ pub(super) fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
         let _ = writeln!(text, "{number}. {what}");
         commands.iter().for_each(|command| text.push_str(&format!("     {command}\n")));
     };
-    for (at, (site, tree)) in plan.sites.iter().zip(trees).enumerate().skip(usize::from(is_installed)) {
-        match (&site.reached, &plan.sites[1 - at].reached) {
-            (Reached::Nowhere, Reached::At { host, .. }) if is_installed => {
-                step(
-                    format!("Fetch the files of {}, at it, since nothing reaches it:", site.name),
-                    &fetches(host, tree),
-                );
-            }
-            _ => step(format!("Copy the files of {} to it:", site.name), &copies(site, tree)),
-        }
+    let here = is_installed.then_some(&plan.sites[0]);
+    for (site, tree) in plan.sites.iter().zip(trees).skip(usize::from(is_installed)) {
+        let (what, commands) = delivery(site, here, tree);
+        step(what, &commands);
     }
     let [local, remote] = &plan.sites;
     step("Start both gateways, at each site:".to_owned(), &[start(plan.keys).to_owned()]);
@@ -46,33 +40,33 @@ pub(super) fn text(plan: &TwoSites, trees: &[Tree; 2]) -> String {
     text
 }
 
-/// A command for each file, at the site that it is for, from the host at which it was written.
-fn fetches(host: &str, tree: &Tree) -> Vec<String> {
-    let host = bracketed(host);
-    let root = std::path::absolute(&tree.root).unwrap_or_else(|_| tree.root.clone());
-    let command = |file: &SiteFile| {
-        let folder = file.path.parent().unwrap_or(&file.path).display();
-        format!("scp root@{host}:{} /{folder}/", root.join(&file.path).display())
-    };
-    tree.files.iter().map(command).collect()
-}
-
-/// A host as scp reads it, which separates it from the path by a colon.
-fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// A command for each file.
-pub(super) fn copies(site: &Site, tree: &Tree) -> Vec<String> {
+/// How the files of a site get to it, and a command for each; `here` is the site of this host, if
+/// it is one. A site that nothing reaches has to fetch them.
+pub(super) fn delivery(site: &Site, here: Option<&Site>, tree: &Tree) -> (String, Vec<String>) {
+    let folder = |file: &SiteFile| format!("/{}/", file.path.parent().unwrap_or(&file.path).display());
+    if let (Reached::Nowhere, Some(Reached::At { host, .. })) =
+        (&site.reached, here.map(|here| &here.reached))
+    {
+        let (host, root) = (bracketed(host), std::path::absolute(&tree.root));
+        let root = root.unwrap_or_else(|_| tree.root.clone());
+        let command =
+            |file: &SiteFile| format!("scp root@{host}:{} {}", root.join(&file.path).display(), folder(file));
+        let what = format!("Fetch the files of {}, at it, since nothing reaches it:", site.name);
+        return (what, tree.files.iter().map(command).collect());
+    }
     let host = match &site.reached {
         Reached::At { host, .. } => bracketed(host),
         Reached::Nowhere => site.name.clone(),
     };
     let command = |file: &SiteFile| {
-        let folder = file.path.parent().unwrap_or(&file.path).display();
-        format!("scp {} root@{host}:/{folder}/", tree.root.join(&file.path).display())
+        format!("scp {} root@{host}:{}", tree.root.join(&file.path).display(), folder(file))
     };
-    tree.files.iter().map(command).collect()
+    (format!("Copy the files of {} to it:", site.name), tree.files.iter().map(command).collect())
+}
+
+/// A host as scp reads it, which separates it from the path by a colon.
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 pub(super) const fn start(keys: KeySource) -> &'static str {
