@@ -31,6 +31,9 @@ rtts() {
     { times[NR] = $1 } END { printf "%-12s n %d  median %.2f  p99 %.2f  max %.2f ms\n", label, NR, times[int(NR / 2)], times[int(NR * .99)], times[NR] }'
 }
 ip netns exec $a ping -n -c 3 -I 10.1.0.1 10.2.0.1 >/dev/null
+# It waits for a second, in which a busy machine may do nothing.
+completes() { "$convoy" complete -- show --control "$work/1.sock" tunnel tunnel-0 | contains '^tunnel-0'; }
+wait_until "no tunnel's name is completed" completes
 rtts "no scrape"
 before=$(memory VmRSS)
 for count in $scrapers; do

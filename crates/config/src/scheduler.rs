@@ -66,8 +66,8 @@ fn warn_of_former_keys(c: &mut Checker<'_>, file: &file::Scheduler) {
         ("overtake", &file.overtake),
     ] {
         if let Some(value) = value {
-            let what = "this key no longer has an effect; remove it. `convoy-lab sim run` has it as an option, \
-                        for comparisons";
+            let what = "this key no longer has an effect; remove it. It was for comparisons of policies, which \
+                        `convoy-lab sim run` makes";
             c.warn(&value.span(), &format!("scheduler.{key}"), what);
         }
     }

@@ -23,7 +23,7 @@ impl Platforms {
         Ok(Self { connectx, bluefield, qat, seed: None })
     }
 
-    /// The same platforms, whose traffic has another seed.
+    /// These platforms with traffic of another seed.
     pub(super) fn with_seed(&self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self.clone() }
     }

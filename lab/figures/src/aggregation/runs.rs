@@ -35,7 +35,7 @@ impl Platforms {
         Ok(Self { pci, card, mtu: 1500, seed: None })
     }
 
-    /// The same platforms, whose traffic has another seed.
+    /// These platforms with traffic of another seed.
     pub(super) fn with_seed(&self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self.clone() }
     }
