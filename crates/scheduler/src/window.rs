@@ -272,8 +272,8 @@ impl<T> Window<T> {
         }
     }
 
-    /// Notes a batch that has one packet more. Kept out of the code of policies that do not compare,
-    /// as is what follows.
+    /// Notes a batch that has one packet more. Kept out of the code of policies that do not
+    /// compare, as is what follows.
     #[inline(never)]
     fn note_pushed(&mut self, at: u32) {
         let batch = &self.batches[at as usize];

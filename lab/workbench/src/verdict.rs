@@ -47,7 +47,8 @@ impl Verdict {
         let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());
         let best = baselines().max_by(|a, b| a.packets_per_second.total_cmp(&b.packets_per_second))?;
         let own_saturated = own(saturated)?;
-        let throughput = Against::of(&own_saturated, best, |round| round.packets_per_second);
+        // A round in which a rule carried nothing counts: it is the worst there can be.
+        let throughput = Against::of(&own_saturated, best, |round| round.packets_per_second.max(1.0));
         let carry = |measured: &&Measurement| measured.refused <= CARRIED;
         let carriers = offered.iter().filter(|measured| measured.rule.is_baseline()).filter(carry);
         let quickest = carriers.min_by(|a, b| a.latency.p99_us.total_cmp(&b.latency.p99_us));
@@ -165,6 +166,16 @@ mod tests {
             measured(rules[2], &baselines[1]),
         ];
         Verdict::of(&all, &all).expect("there is something to compare").to_string()
+    }
+
+    #[test]
+    fn round_in_which_nothing_was_carried_counts_against_the_rule() {
+        let other = case([10.0; 3], [60.0; 3]);
+        let line = verdict(&case([100.0, 0.0, 100.0], [30.0; 3]), &[other, case([1.0; 3], [60.0; 3])]);
+        assert!(
+            line.contains("do not differ beyond the spread (times as many packets: 10.00 (0.10"),
+            "{line}"
+        );
     }
 
     #[test]
