@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
-use convoy_scheduler::{CLASSES, ClassDiscipline, HeuristicFactory, Policy, SchedulerConfig, WINDOW_MAX};
+use convoy_scheduler::{
+    CLASSES, ClassDiscipline, HeuristicFactory, Policy, Research, SchedulerConfig, WINDOW_MAX,
+};
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
 
@@ -16,6 +18,8 @@ const LATE_MARGIN_US: u64 = 200;
 /// classes: a packet of a higher class waits for no more of them. Fewer cost throughput
 /// (docs/lab/results/classes.md).
 const CLASS_CREDITS: usize = 4;
+/// The baselines: only a program that has rivals has them.
+const BASELINES: [&str; 5] = ["cpu-only", "round-robin", "packet-size", "first-capable", "least-loaded"];
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;
 
@@ -43,7 +47,6 @@ pub(super) fn scheduler(
     let (policy, heuristic) = policy(c, file, rivals);
     let config = SchedulerConfig {
         policy,
-        heuristic,
         late_margin: Some(late_margin_us * 1000),
         class_credits: (classes > 1).then_some(CLASS_CREDITS),
         window,
@@ -52,6 +55,7 @@ pub(super) fn scheduler(
         classes,
         discipline,
         adaptive: is_adaptive.then_some((least, most)),
+        research: Research { heuristic, ..Research::default() },
         ..SchedulerConfig::default()
     };
     (config, class_map(c, file.dscp.as_ref().map(Spanned::get_ref), classes))
@@ -73,8 +77,7 @@ fn warn_of_former_keys(c: &mut Checker<'_>, file: &file::Scheduler) {
     }
 }
 
-/// The policy by name, and the rival that takes its place if that is meant. Baselines are for
-/// comparisons: only a program that has rivals has them.
+/// The policy by name, and the rival that takes its place if that is meant.
 fn policy(
     c: &mut Checker<'_>,
     file: &file::Scheduler,
@@ -85,21 +88,18 @@ fn policy(
     if let Some(rival) = rivals.iter().find(|rival| rival.name == name) {
         return (Policy::default(), Some(*rival));
     }
-    let known = name.parse::<Policy>().ok();
-    if let Some(policy) = known.filter(|policy| policy.is_by_finishing_time() || !rivals.is_empty()) {
-        return (policy, None);
-    }
-    let own = [Policy::FinishingTime, Policy::Sufferage].map(Policy::name).join(", ");
-    let what = match known {
-        Some(_) => format!(
+    let error = match name.parse() {
+        Ok(policy) => return (policy, None),
+        Err(error) => format!("{error}"),
+    };
+    let what = if BASELINES.contains(&name) {
+        let own = Policy::names();
+        format!(
             "{name:?} is for comparisons, which only the laboratory makes: install the package convoy-lab, and \
              run this file by `convoy-lab run`; policies of the gateway: {own}"
-        ),
-        None if rivals.is_empty() => format!("unknown policy {name:?}; possible policies: {own}"),
-        None => {
-            let rivals = rivals.iter().map(|rival| rival.name).collect::<Vec<_>>().join(", ");
-            format!("unknown policy {name:?}; possible policies: {}, {rivals}", Policy::names())
-        }
+        )
+    } else {
+        rivals.iter().fold(error, |error, rival| error + ", " + rival.name)
     };
     c.add(&text.span(), "scheduler.policy", what);
     (Policy::default(), None)

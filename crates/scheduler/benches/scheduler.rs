@@ -125,9 +125,6 @@ fn packet(c: &mut Criterion) {
         let name = format!("unlike engines, {policy}, window 32, {count} SAs");
         group.bench_function(name, |b| b.iter(|| source.run(&sas)));
     }
-    let sas = sas(100);
-    let mut source = Source::new(Policy::RoundRobin, 32, false);
-    group.bench_function("round-robin, window 32, 100 SAs", |b| b.iter(|| source.run(&sas)));
     group.finish();
 }
 

@@ -2,7 +2,6 @@
 
 use crate::engine::{EngineQueue, Engines};
 use crate::engine_mask::EngineMask;
-use crate::policy::Policy;
 use crate::room::FullQueue;
 
 /// A choice: the engine and the two parts of its finishing time.
@@ -47,7 +46,6 @@ pub(crate) struct Search<'a, R = ()> {
     pub(crate) capable: EngineMask,
     pub(crate) processing: &'a [u64],
     pub(crate) blocks: u64,
-    pub(crate) bytes: u64,
     pub(crate) now: u64,
     /// How much of an engine's depth the multi-packet takes.
     pub(crate) places: u32,
@@ -59,16 +57,12 @@ pub(crate) struct Search<'a, R = ()> {
 }
 
 impl<R> Search<'_, R> {
-    /// Chooses by the policy; `last` is the engine of the last choice. `None` if the policy waits
-    /// for room.
+    /// The engine with the lowest finishing time. `None` if it is to be waited for.
     #[inline]
-    pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
-        match (policy, self.full_queue) {
-            (Policy::FinishingTime | Policy::Sufferage, FullQueue::Wait) => self.lowest_of_all(),
-            (Policy::FinishingTime | Policy::Sufferage, FullQueue::Skip) => {
-                self.lowest(self.open_with_credit(), |choice| choice.finish)
-            }
-            (baseline, _) => self.by_baseline(baseline, self.open_with_credit(), last),
+    pub(crate) fn choose(&self) -> Option<Choice> {
+        match self.full_queue {
+            FullQueue::Wait => self.lowest_of_all(),
+            FullQueue::Skip => self.lowest(self.open_with_credit(), |choice| choice.finish),
         }
     }
 
@@ -170,19 +164,6 @@ impl<R> Search<'_, R> {
         }
     }
 
-    /// Kept out of the finishing-time policy's code.
-    #[inline(never)]
-    fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
-        match policy {
-            Policy::FinishingTime | Policy::Sufferage => self.lowest(open, |choice| choice.finish),
-            Policy::CpuOnly => self.of_kind(open, true),
-            Policy::RoundRobin => open.first_after(last).map(|engine| self.choice(engine)),
-            Policy::PacketSize(threshold) => self.of_kind(open, self.bytes < u64::from(threshold)),
-            Policy::FirstCapable => self.first(open),
-            Policy::LeastLoaded => self.lowest(open, |choice| choice.wait),
-        }
-    }
-
     #[inline]
     fn choice(&self, engine: usize) -> Choice {
         self.choice_of(engine, self.engines.queue(engine), self.processing[engine])
@@ -255,21 +236,6 @@ impl<R> Search<'_, R> {
     fn available(&self) -> EngineMask {
         self.engines.available.and(self.capable)
     }
-
-    /// The lowest finishing time among the CPUs or among the accelerators; among all where there is
-    /// none of the kind.
-    fn of_kind(&self, open: EngineMask, is_cpu: bool) -> Option<Choice> {
-        let cpus = self.engines.cpus;
-        let available = self.available();
-        let kind = if is_cpu { available.and(cpus) } else { available.without(cpus) };
-        self.lowest(open.and(kind.or_if_empty(available)), |choice| choice.finish)
-    }
-
-    fn first(&self, open: EngineMask) -> Option<Choice> {
-        let available = self.available();
-        let first = available.without(self.engines.cpus).or_if_empty(available).first()?;
-        open.contains(first).then(|| self.choice(first))
-    }
 }
 
 #[cfg(test)]
@@ -317,7 +283,6 @@ pub(crate) mod tests {
             capable: *capable,
             processing: &processing[blocks as usize],
             blocks,
-            bytes,
             now: 0,
             places: 1,
             full_queue: FullQueue::Wait,
@@ -327,8 +292,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn chosen(policy: Policy, all: &All, bytes: u64, last: usize) -> Option<usize> {
-        search(all, bytes).choose(policy, last).map(|choice| choice.engine)
+    fn chosen(all: &All, bytes: u64) -> Option<usize> {
+        search(all, bytes).choose().map(|choice| choice.engine)
     }
 
     #[test]
@@ -337,7 +302,7 @@ pub(crate) mod tests {
         fill(&mut all, 1, 20);
         let by = |full_queue, now, late_margin| {
             let search = Search { full_queue, now, late_margin, ..search(&all, 16) };
-            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+            search.choose().map(|choice| choice.engine)
         };
         // 1 finishes at 31 and 0 at 101: 1 is worth waiting for.
         assert_eq!(by(FullQueue::Wait, 0, None), None);
@@ -354,7 +319,7 @@ pub(crate) mod tests {
         let by = |all: &All, now| {
             let search =
                 Search { credits: Credits { all: 2, lower: NO_BOUND, class: 0 }, now, ..search(all, 16) };
-            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+            search.choose().map(|choice| choice.engine)
         };
         fill(&mut all, 1, 20);
         assert_eq!(by(&all, 0), Some(1));
@@ -373,7 +338,7 @@ pub(crate) mod tests {
         let mut all = all(&[(true, 100.0, 1), (false, 120.0, 1), (true, 101.0, 1)]);
         let by = |all: &All, overhead, full_queue| {
             let search = Search { overhead, full_queue, ..search(all, 16) };
-            search.choose(Policy::FinishingTime, 0).map(|choice| (choice.engine, choice.wait))
+            search.choose().map(|choice| (choice.engine, choice.wait))
         };
         for full_queue in FullQueue::ALL {
             assert_eq!(by(&all, 19, full_queue), Some((0, 0)));
@@ -393,7 +358,7 @@ pub(crate) mod tests {
         let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
         let by = |all: &All, overhead| {
             let search = Search { overhead, ..search(all, 16) };
-            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+            search.choose().map(|choice| choice.engine)
         };
         // 1 has no room and finishes at 121, 0 at 101.
         fill(&mut all, 1, 110);
@@ -410,59 +375,19 @@ pub(crate) mod tests {
         fill(&mut all, 0, 20);
         fill(&mut all, 1, 20);
         let late = Search { now: 500, late_margin: Some(10), ..search(&all, 16) };
-        assert_eq!(late.choose(Policy::FinishingTime, 0).map(|choice| choice.engine), Some(0));
+        assert_eq!(late.choose().map(|choice| choice.engine), Some(0));
     }
 
     #[test]
     fn on_a_tie_the_fastest_accelerator_goes_before_the_cpu() {
         let mut all = all(&[(true, 10.0, 4), (false, 20.0, 4), (false, 10.0, 4)]);
-        assert_eq!(chosen(Policy::FinishingTime, &all, 160, 0), Some(2));
+        assert_eq!(chosen(&all, 160), Some(2));
         // Now 2 finishes at 40, 0 at 20.
         fill(&mut all, 2, 20);
-        assert_eq!(chosen(Policy::FinishingTime, &all, 160, 0), Some(0));
+        assert_eq!(chosen(&all, 160), Some(0));
         fill(&mut all, 0, 10);
         // 0: 10 + 20, 1: 0 + 30: a tie, and 1 is an accelerator.
-        assert_eq!(chosen(Policy::FinishingTime, &all, 160, 0), Some(1));
-    }
-
-    #[test]
-    fn each_baseline_has_its_own_mind() {
-        let mut all = all(&[(true, 1.0, 0), (false, 500.0, 0), (false, 2.0, 0)]);
-        assert_eq!(chosen(Policy::CpuOnly, &all, 16, 0), Some(0));
-        assert_eq!(chosen(Policy::RoundRobin, &all, 16, 0), Some(1));
-        assert_eq!(chosen(Policy::RoundRobin, &all, 16, 2), Some(0));
-        assert_eq!(chosen(Policy::PacketSize(128), &all, 64, 0), Some(0));
-        assert_eq!(chosen(Policy::PacketSize(128), &all, 200, 0), Some(2));
-        assert_eq!(chosen(Policy::FirstCapable, &all, 16, 0), Some(1));
-        assert_eq!(chosen(Policy::LeastLoaded, &all, 16, 0), Some(2));
-        fill(&mut all, 1, 1);
-        // First-capable waits for its accelerator, which has no room; round-robin does not.
-        assert_eq!(chosen(Policy::FirstCapable, &all, 16, 0), None);
-        assert_eq!(chosen(Policy::RoundRobin, &all, 16, 0), Some(2));
-        all.engines.set_available(1, false);
-        assert_eq!(chosen(Policy::FirstCapable, &all, 16, 0), Some(2));
-    }
-
-    #[test]
-    fn least_loaded_looks_at_the_wait_alone() {
-        let mut all = all(&[(false, 1.0, 4), (false, 500.0, 4)]);
-        fill(&mut all, 0, 3);
-        assert_eq!(chosen(Policy::LeastLoaded, &all, 16, 0), Some(1));
-        assert_eq!(chosen(Policy::FinishingTime, &all, 16, 0), Some(0));
-    }
-
-    #[test]
-    fn where_one_kind_is_missing_the_other_takes_its_packets() {
-        let mut all = all(&[(true, 1.0, 4), (false, 2.0, 4)]);
-        all.engines.set_available(0, false);
-        assert_eq!(chosen(Policy::CpuOnly, &all, 16, 0), Some(1));
-        assert_eq!(chosen(Policy::PacketSize(128), &all, 16, 0), Some(1));
-        all.engines.set_available(0, true);
-        // The accelerator is there but cannot do the algorithm.
-        all.capable.set(1, false);
-        for policy in Policy::ALL {
-            assert_eq!(chosen(policy, &all, 1000, 0), Some(0), "{policy}");
-        }
+        assert_eq!(chosen(&all, 160), Some(1));
     }
 
     #[test]
@@ -471,9 +396,6 @@ pub(crate) mod tests {
         fill(&mut full, 0, 1);
         let mut unknown = all(&[(true, 1.0, 0)]);
         unknown.capable = EngineMask::default();
-        for policy in Policy::ALL {
-            assert_eq!(chosen(policy, &full, 16, 0), None, "{policy}");
-            assert_eq!(chosen(policy, &unknown, 16, 0), None, "{policy}");
-        }
+        assert_eq!((chosen(&full, 16), chosen(&unknown, 16)), (None, None));
     }
 }

@@ -23,32 +23,15 @@ pub enum ClassDiscipline {
 pub struct SchedulerConfig {
     /// Which engine gets a multi-packet.
     pub policy: Policy,
-    /// A heuristic that takes the policy's place, for research. It has `full_queue`, `credits` and
-    /// `ageing` as the policy `sufferage` has them.
-    pub heuristic: Option<HeuristicFactory>,
-    /// What the policies `finishing-time` and `sufferage`, and a heuristic, do if the best engine's
-    /// queue is full. The baselines have rules of their own.
-    pub full_queue: FullQueue,
-    /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
-    pub depth_unit: DepthUnit,
     /// With [`FullQueue::Wait`]: an engine whose multi-packet in service is overdue by more than
     /// this many ticks gets nothing until it completes one, as long as another engine that is not
     /// late can do the work. This bounds how long an engine that hangs, or is slower than
     /// predicted, holds others up. With `None` it is waited for however late it is.
     pub late_margin: Option<u64>,
-    /// With policy `sufferage` and with a heuristic that looks at the whole window: how many others
-    /// may pass a multi-packet before it goes next; 0 for the order of arrival. `None` for twice
-    /// as many as the window has packets.
-    pub ageing: Option<usize>,
-    /// The most multi-packets that an engine is given, under every policy, so that the rest stays
-    /// in the window where its engine can still be chosen. An engine whose work ahead is shorter
-    /// than what the slowest engine would need for the multi-packet may hold more, up to its depth.
-    /// `None` for as many as the depth allows.
-    pub credits: Option<usize>,
     /// With several classes: the most multi-packets of a class and those below it that an engine is
     /// given, so that packets of a higher class find no more of them ahead; the highest class has
-    /// no such bound. The exemption is that of `credits`. `None` for as many as the depth allows: a
-    /// class then precedes others in the window alone.
+    /// no such bound. The exemption is that of [`Research::credits`]. `None` for as many as the
+    /// depth allows: a class then precedes others in the window alone.
     pub class_credits: Option<usize>,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
@@ -59,11 +42,6 @@ pub struct SchedulerConfig {
     /// Bytes in the window at which it is dispatched though it is not full; also the most bytes of
     /// a multi-packet, unless it is a single packet.
     pub byte_limit: u32,
-    /// Bytes in the window at which it is full though it could hold more packets: the upper bound
-    /// on its total number of bytes that the small-packets paper proposes (section IV-B.1). The
-    /// packet that reaches it still enters; the next ones find no room. Unlike `byte_limit` it does
-    /// not divide a multi-packet. Bursts that pass the window as they came are not counted.
-    pub window_bytes: u64,
     /// Classes in use, 1 to [`CLASSES`]; a packet of a class beyond the last belongs to the last.
     pub classes: usize,
     /// In which order they are served.
@@ -77,28 +55,66 @@ pub struct SchedulerConfig {
     /// only an adaptive window counts what it needs. A simulator measures by itself, and counting
     /// twice would take a twentieth of its time.
     pub measure: bool,
+    /// What only comparisons of policies change; a gateway has the defaults.
+    pub research: Research,
+}
+
+/// What comparisons of policies vary. The defaults are what the small-packets paper says, or no
+/// limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Research {
+    /// A heuristic that takes the policy's place. It has `full_queue`, `credits` and `ageing` as
+    /// the policy `sufferage` has them.
+    pub heuristic: Option<HeuristicFactory>,
+    /// What a policy does if the best engine's queue is full.
+    pub full_queue: FullQueue,
+    /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
+    pub depth_unit: DepthUnit,
+    /// With policy `sufferage` and with a heuristic that looks at the whole window: how many others
+    /// may pass a multi-packet before it goes next; 0 for the order of arrival. `None` for twice
+    /// as many as the window has packets.
+    pub ageing: Option<usize>,
+    /// The most multi-packets that an engine is given, under every policy, so that the rest stays
+    /// in the window where its engine can still be chosen. An engine whose work ahead is shorter
+    /// than what the slowest engine would need for the multi-packet may hold more, up to its depth.
+    /// `None` for as many as the depth allows.
+    pub credits: Option<usize>,
+    /// Bytes in the window at which it is full though it could hold more packets: the upper bound
+    /// on its total number of bytes that the small-packets paper proposes (section IV-B.1). The
+    /// packet that reaches it still enters; the next ones find no room. Unlike
+    /// [`SchedulerConfig::byte_limit`] it does not divide a multi-packet. Bursts that pass the
+    /// window as they came are not counted.
+    pub window_bytes: u64,
 }
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
         Self {
             policy: Policy::FinishingTime,
-            heuristic: None,
-            full_queue: FullQueue::Wait,
-            depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
-            ageing: None,
-            credits: None,
             class_credits: None,
             window: 32,
             max_wait: 0,
             byte_limit: 65_536,
-            window_bytes: u64::MAX,
             classes: 1,
             discipline: ClassDiscipline::Strict,
             adaptive: None,
             correct: true,
             measure: true,
+            research: Research::default(),
+        }
+    }
+}
+
+impl Default for Research {
+    fn default() -> Self {
+        Self {
+            heuristic: None,
+            full_queue: FullQueue::Wait,
+            depth_unit: DepthUnit::MultiPackets,
+            ageing: None,
+            credits: None,
+            window_bytes: u64::MAX,
         }
     }
 }
@@ -117,13 +133,13 @@ impl SchedulerConfig {
         if !(1..=CLASSES).contains(&self.classes) {
             return Err(ConfigError::Classes(self.classes));
         }
-        if self.credits == Some(0) || self.class_credits == Some(0) {
+        if self.research.credits == Some(0) || self.class_credits == Some(0) {
             return Err(ConfigError::Credits);
         }
         if self.byte_limit == 0 {
             return Err(ConfigError::ByteLimit);
         }
-        if self.window_bytes == 0 {
+        if self.research.window_bytes == 0 {
             return Err(ConfigError::WindowBytes);
         }
         Ok(())
@@ -164,9 +180,6 @@ pub enum ConfigError {
     /// There are more than [`ENGINES`](crate::ENGINES).
     #[error("there can be at most 64 engines, not {0}")]
     Engines(usize),
-    /// `cpu-only` needs a CPU.
-    #[error("policy cpu-only needs an engine on the worker's own core, and there is none")]
-    NoCpu,
 }
 
 /// What the caller knows of packets that are not in the window yet.

@@ -80,7 +80,6 @@ pub(crate) fn is_worth_it(handover: u64, own: u64) -> bool {
 mod tests {
     use super::*;
     use crate::choice::tests::{All, all, fill, search};
-    use crate::policy::Policy;
 
     /// One engine on the caller's core that takes `here` plus a tick, and others elsewhere, by
     /// (`t_init`, cost of handing a packet over).
@@ -139,7 +138,7 @@ mod tests {
     fn without_a_handover_the_choice_is_the_usual_one() {
         let (all, none) = engines(100.0, &[(150.0, 0.0), (120.0, 0.0)]);
         for overhead in [0, 19, 20, 49, 50] {
-            let usual = Search { overhead, ..search(&all, 16) }.choose(Policy::FinishingTime, 0);
+            let usual = Search { overhead, ..search(&all, 16) }.choose();
             for has_more in [false, true] {
                 let search = Search { overhead, ..search(&all, 16) };
                 assert_eq!(HandoverSearch { search, handovers: &none, packets: 1, has_more }.choose(), usual);

@@ -7,9 +7,10 @@
 //! rights of the gateway's own policy: with [`FullQueue::Wait`] it may name an engine without room,
 //! and is asked again after each arrival and completion, while the window grows; with
 //! [`FullQueue::Skip`] it sees only engines with room. An engine without
-//! [credits](crate::SchedulerConfig::credits) has no room. Packets of an SA keep their order
+//! [credits](crate::Research::credits) has no room. Packets of an SA keep their order
 //! whatever it chooses, since a multi-packet has all of them. The overhead of the caller's core and
-//! handovers are not part of what it sees, and late engines are left out.
+//! handovers are not part of what it sees, and late engines are left out unless it
+//! [sees all](Heuristic::sees_all).
 
 use std::fmt;
 
@@ -26,6 +27,12 @@ pub trait Heuristic: Send {
     /// them in the order of the window.
     fn reach(&self) -> usize {
         1
+    }
+
+    /// Whether it is shown all available engines, also late ones and, whatever
+    /// [`Research::full_queue`](crate::Research::full_queue) says, those without room.
+    fn sees_all(&self) -> bool {
+        false
     }
 
     /// The next multi-packet and its engine. It waits if that engine has no
@@ -176,7 +183,7 @@ impl Mapping {
 
 impl<T, R> Scheduler<T, R> {
     /// Sets a heuristic that takes the policy's place, as
-    /// [`SchedulerConfig::heuristic`](crate::SchedulerConfig::heuristic) does, but that needs no
+    /// [`Research::heuristic`](crate::Research::heuristic) does, but that needs no
     /// factory: it may own what it decides by. It sees nothing of what was dispatched before.
     pub fn set_heuristic(&mut self, heuristic: Box<dyn Heuristic>) {
         self.mapping = Some(Mapping::new(heuristic));
@@ -250,8 +257,12 @@ impl<T, R> Scheduler<T, R> {
         let search = self.search(now, Input::Ended, group);
         let available = self.engines.available.and(self.costs.capable(group.algorithm));
         let in_time = search.in_time();
-        let usable = in_time.or_if_empty(available);
-        let waits = search.full_queue == FullQueue::Wait && !in_time.is_empty();
+        let (usable, waits) = if mapping.heuristic.sees_all() {
+            (available, true)
+        } else {
+            let waits = search.full_queue == FullQueue::Wait && !in_time.is_empty();
+            (in_time.or_if_empty(available), waits)
+        };
         let offers = self.costs.prices().iter().enumerate();
         mapping.offers.extend(offers.map(|(engine, processing)| {
             let has_room = search.has_room(engine);

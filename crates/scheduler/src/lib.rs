@@ -61,7 +61,7 @@
 //! finishing time may include, beside `w` and `p`, the core's overhead for the packets at hand: the
 //! overhead per packet ([`Scheduler::set_worker_overhead`]) times the packets in the window and
 //! those before it ([`Scheduler::set_before_window`]). It counts
-//! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
+//! - only for engines whose [`EngineModel::is_cpu`] is set, and not under a [`Heuristic`];
 //! - for all of these packets while [more input is at hand](Input::More), and
 //!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
 //!   keeps no packet waiting;
@@ -77,7 +77,7 @@
 //! # The handover
 //!
 //! Giving packets to an engine elsewhere takes the caller's core some time as well: copies of the
-//! input, a queue both ways, cache lines written by another core. With policy `finishing-time` the
+//! input, a queue both ways, cache lines written by another core. Its
 //! [stated cost](Scheduler::set_handover) counts
 //! - as part of the finishing time of an engine elsewhere;
 //! - and while [more input is at hand](Input::More), engines elsewhere are left out if the handover
@@ -94,7 +94,7 @@
 //!   *sufferage*), to the engine with its lowest. On a tie the one nearer to the head goes first.
 //! - If that engine has no room, nothing goes: the window grows, and the choice is made again at
 //!   each arrival and completion. [`FullQueue::Skip`] leaves engines without room out instead.
-//! - A multi-packet that as many others have passed as [`SchedulerConfig::ageing`] says goes next,
+//! - A multi-packet that as many others have passed as [`Research::ageing`] says goes next,
 //!   as policy `finishing-time` would send it. Only the first one can be that: it was passed by at
 //!   least as many as any other.
 //! - While the window has room, which an idle engine or [`SchedulerConfig::max_wait`] may dispatch,
@@ -104,8 +104,8 @@
 //! With one engine, or with `ageing = 0`, this is `finishing-time`. A decision looks at every size
 //! of multi-packet on every engine, which takes longer than the first one alone.
 //!
-//! The rules from the literature that these two policies were compared with are outside this crate,
-//! which calls them as a [`Heuristic`].
+//! The rules that these two policies are compared with, the baselines among them, are outside this
+//! crate, which calls them as a [`Heuristic`].
 //!
 //! # The change of SA
 //!
@@ -143,7 +143,7 @@ mod sufferage;
 mod train;
 mod window;
 
-pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
+pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, Research, SchedulerConfig, WINDOW_MAX};
 pub use cost::{CostModel, EngineModel, Handover};
 pub use engine_mask::ENGINES;
 pub use forecast::Forecast;

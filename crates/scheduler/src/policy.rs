@@ -1,59 +1,30 @@
-//! The policies by name: the finishing time, and the baselines it is compared with.
+//! The policies by name.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How the engine is chosen. Only engines that are available and support the algorithm are
-/// considered; each policy treats full queues in its own way.
+/// How the next multi-packet and its engine are chosen, by finishing times `f = w + p` (equation
+/// 1). Only engines that are available and support the algorithm are considered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The lowest `f = w + p` (equation 1); on a tie the fastest accelerator, then the next ones,
-    /// then the CPU. [`FullQueue`](crate::FullQueue) decides if its queue is full.
+    /// The lowest `f`; on a tie the fastest accelerator, then the next ones, then the CPU.
+    /// [`FullQueue`](crate::FullQueue) decides if its queue is full.
     #[default]
     FinishingTime,
     /// Of all multi-packets in the window the one whose second lowest `f` exceeds its lowest by
     /// most (*sufferage*, Maheswaran et al. 1999), to its lowest; one that was passed by as many as
-    /// [`ageing`](crate::SchedulerConfig::ageing) says goes next. `FullQueue` as above. See [the
-    /// crate's page](crate#the-policy-sufferage).
+    /// [`ageing`](crate::Research::ageing) says goes next. `FullQueue` as above. See [the crate's
+    /// page](crate#the-policy-sufferage).
     Sufferage,
-    /// The CPU alone; other engines only if no available CPU supports the algorithm.
-    CpuOnly,
-    /// The engines with room in turns.
-    RoundRobin,
-    /// Multi-packets of fewer bytes to the CPU, others to an accelerator, like DPDK's cryptodev
-    /// scheduler with two workers. If one kind is missing the other takes all.
-    PacketSize(u32),
-    /// The first capable accelerator in the order of the configuration, like the OpenBSD
-    /// Cryptographic Framework; the CPU only if there is none.
-    FirstCapable,
-    /// The lowest `w` among engines with room, whatever the multi-packet itself costs.
-    LeastLoaded,
 }
 
-/// The default threshold of `packet-size`, in bytes; DPDK's.
-const PACKET_SIZE_DEFAULT: u32 = 128;
-
 impl Policy {
-    /// All policies, with the default threshold.
-    pub const ALL: [Self; 7] = [
-        Self::FinishingTime,
-        Self::Sufferage,
-        Self::CpuOnly,
-        Self::RoundRobin,
-        Self::PacketSize(PACKET_SIZE_DEFAULT),
-        Self::FirstCapable,
-        Self::LeastLoaded,
-    ];
+    /// All policies.
+    pub const ALL: [Self; 2] = [Self::FinishingTime, Self::Sufferage];
 
     /// The names of all policies, for messages.
     pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
-    }
-
-    /// Whether it chooses by finishing times, and is not a baseline.
-    #[inline]
-    pub const fn is_by_finishing_time(self) -> bool {
-        matches!(self, Self::FinishingTime | Self::Sufferage)
     }
 
     /// The name in the configuration.
@@ -61,11 +32,6 @@ impl Policy {
         match self {
             Self::FinishingTime => "finishing-time",
             Self::Sufferage => "sufferage",
-            Self::CpuOnly => "cpu-only",
-            Self::RoundRobin => "round-robin",
-            Self::PacketSize(_) => "packet-size",
-            Self::FirstCapable => "first-capable",
-            Self::LeastLoaded => "least-loaded",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::handover::HandoverSearch;
 use crate::heuristic::{Done, Mapping};
 use crate::histogram::Histogram;
 use crate::policy::Policy;
-use crate::room::{DepthUnit, FullQueue};
+use crate::room::FullQueue;
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window, WindowSize};
 
@@ -55,26 +55,11 @@ pub enum Completed {
 /// The sliding window and the finishing-time scheduler. `T` represents a packet, `R` the caller's
 /// record of a multi-packet at an engine.
 pub struct Scheduler<T, R = ()> {
-    pub(crate) policy: Policy,
-    pub(crate) full_queue: FullQueue,
-    pub(crate) depth_unit: DepthUnit,
-    pub(crate) late_margin: Option<u64>,
-    credits: u32,
-    class_credits: u32,
-    pub(crate) ageing: Option<usize>,
+    pub(crate) config: SchedulerConfig,
+    bounds: Bounds,
     /// Current size of the window, in packets.
     pub(crate) size: usize,
-    byte_limit: u32,
-    window_bytes: u64,
-    pub(crate) max_wait: u64,
-    /// The overhead of the caller's core for each packet beside the work of engines, in ticks.
-    pub(crate) worker_overhead: u64,
-    /// The core's minimum overhead before it can give other engines more work, in ticks.
-    pub(crate) overhead_ahead: u64,
-    /// Packets that the caller holds until the window has room.
-    pub(crate) before_window: usize,
-    pub(crate) corrects: bool,
-    pub(crate) keeps_measures: bool,
+    pub(crate) core: CoreLoad,
     pub(crate) window: Window<T>,
     pub(crate) classes: Classes,
     adaptive: Option<AdaptiveWindow>,
@@ -83,13 +68,27 @@ pub struct Scheduler<T, R = ()> {
     pub(crate) engines: Engines<R>,
     pub(crate) costs: CostTable,
     pub(crate) measures: Vec<EngineMeasures>,
-    /// The engine of the last dispatch.
-    last: usize,
     next_ticket: u64,
     wait: Histogram,
 }
 
-/// Credits as a search has them.
+/// The load of the caller's core beside the work of engines.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CoreLoad {
+    /// Its overhead for each packet, in ticks.
+    pub(crate) overhead: u64,
+    /// Its minimum overhead before it can give other engines more work, in ticks.
+    pub(crate) overhead_ahead: u64,
+    /// Packets that the caller holds until the window has room.
+    pub(crate) before_window: usize,
+}
+
+/// Credits of the configuration as a search has them.
+struct Bounds {
+    all: u32,
+    class: u32,
+}
+
 fn bound(credits: Option<usize>) -> u32 {
     credits.map_or(NO_BOUND, |credits| u32::try_from(credits).unwrap_or(NO_BOUND))
 }
@@ -117,44 +116,28 @@ impl<T, R> Scheduler<T, R> {
         if engines.len() > ENGINES {
             return Err(ConfigError::Engines(engines.len()));
         }
-        if config.policy == Policy::CpuOnly && !engines.iter().any(|engine| engine.is_cpu) {
-            return Err(ConfigError::NoCpu);
-        }
         let (least, most) = config.adaptive.unwrap_or((config.window, config.window));
         let size = config.window.clamp(least, most);
         Ok(Self {
-            policy: config.policy,
-            full_queue: config.full_queue,
-            depth_unit: config.depth_unit,
-            late_margin: config.late_margin,
-            credits: bound(config.credits),
-            class_credits: bound(config.class_credits),
-            ageing: config.ageing,
+            bounds: Bounds { all: bound(config.research.credits), class: bound(config.class_credits) },
             size,
-            byte_limit: config.byte_limit,
-            window_bytes: config.window_bytes,
-            max_wait: config.max_wait,
-            worker_overhead: 0,
-            overhead_ahead: 0,
-            before_window: 0,
-            corrects: config.correct,
-            keeps_measures: config.measure,
+            core: CoreLoad::default(),
             window: Window::new(WindowSize {
                 packets: most,
                 classes: config.classes,
                 byte_limit: config.byte_limit,
                 notes_arrivals: config.measure || config.adaptive.is_some(),
-                is_compared: config.policy == Policy::Sufferage && config.heuristic.is_none(),
+                is_compared: config.policy == Policy::Sufferage && config.research.heuristic.is_none(),
             }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
-            mapping: config.heuristic.map(|factory| Mapping::new((factory.make)())),
+            mapping: config.research.heuristic.map(|factory| Mapping::new((factory.make)())),
             engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
             costs: CostTable::new(&engines),
-            last: engines.len() - 1,
             measures: engines.into_iter().map(|engine| EngineMeasures::new(engine.name)).collect(),
             next_ticket: 0,
             wait: Histogram::default(),
+            config,
         })
     }
 
@@ -163,7 +146,7 @@ impl<T, R> Scheduler<T, R> {
     /// [`room_for`](Self::room_for).
     #[inline]
     pub fn room(&self) -> usize {
-        if self.window.bytes() >= self.window_bytes {
+        if self.window.bytes() >= self.config.research.window_bytes {
             return 0;
         }
         self.size.saturating_sub(self.window.len())
@@ -227,7 +210,7 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     fn next_group(&mut self, now: u64, input: Input, class: usize) -> Option<(Group, Choice)> {
         let group = self.window.group(class)?;
-        if self.policy == Policy::Sufferage {
+        if self.config.policy == Policy::Sufferage {
             return self.most_suffering(now, input, group);
         }
         self.choose(now, input, &group).map(|choice| (group, choice))
@@ -240,10 +223,10 @@ impl<T, R> Scheduler<T, R> {
             return None;
         }
         self.costs.price(group.algorithm, group.blocks);
-        if self.costs.has_handovers() && self.policy.is_by_finishing_time() {
+        if self.costs.has_handovers() {
             return self.handover_search(now, input, group).choose();
         }
-        self.search(now, input, group).choose(self.policy, self.last)
+        self.search(now, input, group).choose()
     }
 
     /// Not inlined, for those without an engine elsewhere, who pay only a comparison.
@@ -262,14 +245,13 @@ impl<T, R> Scheduler<T, R> {
             capable: self.costs.capable(group.algorithm),
             processing: self.costs.prices(),
             blocks: group.blocks,
-            bytes: group.bytes,
             now,
-            places: self.depth_unit.places(group.packets, group.bytes),
-            full_queue: self.full_queue,
-            late_margin: self.late_margin,
+            places: self.config.research.depth_unit.places(group.packets, group.bytes),
+            full_queue: self.config.research.full_queue,
+            late_margin: self.config.late_margin,
             credits: Credits {
-                all: self.credits,
-                lower: if group.class > 0 { self.class_credits } else { NO_BOUND },
+                all: self.bounds.all,
+                lower: if group.class > 0 { self.bounds.class } else { NO_BOUND },
                 class: group.class,
             },
             overhead: self.overhead(input, group),
@@ -280,15 +262,16 @@ impl<T, R> Scheduler<T, R> {
     /// outside the group are delayed by an engine on that core; after the end of input none is.
     #[inline]
     pub(crate) fn overhead(&self, input: Input, group: &Group) -> u64 {
-        if self.worker_overhead == 0 || input == Input::Ended || !self.policy.is_by_finishing_time() {
+        let CoreLoad { overhead, overhead_ahead, before_window } = self.core;
+        if overhead == 0 || input == Input::Ended {
             return 0;
         }
         let (chosen_for, at_least) = match input {
-            Input::More => (0, self.overhead_ahead),
+            Input::More => (0, overhead_ahead),
             Input::Paused | Input::Ended => (group.packets as usize, 0),
         };
-        let packets = (self.window.len() + self.before_window - chosen_for) as u64;
-        self.worker_overhead.saturating_mul(packets).max(at_least)
+        let packets = (self.window.len() + before_window - chosen_for) as u64;
+        overhead.saturating_mul(packets).max(at_least)
     }
 
     /// Whether the window is closed by rule 1, or must be dispatched because an engine is idle and
@@ -296,7 +279,7 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     fn is_due(&self, now: u64, input: Input) -> bool {
         self.is_closed(input)
-            || match self.max_wait {
+            || match self.config.max_wait {
                 0 => input == Input::Paused,
                 _ => self.deadline().is_some_and(|deadline| deadline <= now),
             }
@@ -306,14 +289,14 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     pub(crate) fn is_closed(&self, input: Input) -> bool {
         self.classes.is_full(self.room(), self.window.counts())
-            || self.window.bytes() >= u64::from(self.byte_limit)
+            || self.window.bytes() >= u64::from(self.config.byte_limit)
             || input == Input::Ended
     }
 
     /// Whether the only reason to dispatch the window is an idle engine.
     #[inline]
     fn is_only_idle_time(&self, input: Input) -> bool {
-        input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
+        input == Input::Paused && self.config.max_wait == 0 && !self.is_closed(input)
     }
 
     pub(crate) fn has_idle(&self, capable: EngineMask) -> bool {
@@ -324,7 +307,7 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     pub(crate) fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing, .. } = choice;
-        let items = if self.keeps_measures || self.adaptive.is_some() {
+        let items = if self.config.measure || self.adaptive.is_some() {
             self.take_measured(now, group, engine)
         } else {
             self.window.take(group, now, |_, _| ())
@@ -348,10 +331,10 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, group: &Group, choice: Choice) -> u64 {
         let Choice { engine, wait, processing, .. } = choice;
-        let ticket = self.take_ticket(engine);
+        let ticket = self.take_ticket();
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
-        let places = self.depth_unit.places(group.packets, group.bytes);
+        let places = self.config.research.depth_unit.places(group.packets, group.bytes);
         let pending = Pending {
             ticket,
             algorithm,
@@ -366,12 +349,11 @@ impl<T, R> Scheduler<T, R> {
         ticket
     }
 
-    /// The ticket of this engine's next work.
+    /// The ticket of the next work.
     #[inline]
-    pub(crate) fn take_ticket(&mut self, engine: usize) -> u64 {
+    pub(crate) fn take_ticket(&mut self) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.last = engine;
         ticket
     }
 
@@ -400,18 +382,18 @@ impl<T, R> Scheduler<T, R> {
     }
 
     fn deadline(&self) -> Option<u64> {
-        self.window.first_arrival().map(|first| first.saturating_add(self.max_wait))
+        self.window.first_arrival().map(|first| first.saturating_add(self.config.max_wait))
     }
 
     /// Whether packets may be held back for a while to grow a multi-packet (`max_wait`).
     pub fn holds_back(&self) -> bool {
-        self.max_wait > 0
+        self.config.max_wait > 0
     }
 
     /// The deadline until which the window is held back to grow unless it fills up before
     /// (`max_wait`); `None` if it is empty or never held back.
     pub fn held_until(&self) -> Option<u64> {
-        if self.max_wait == 0 { None } else { self.deadline() }
+        if self.config.max_wait == 0 { None } else { self.deadline() }
     }
 
     /// When [`dispatch`](Self::dispatch) should be called again even if nothing else happens;
@@ -420,9 +402,8 @@ impl<T, R> Scheduler<T, R> {
     /// hence for a completion.
     pub fn next_deadline(&self, now: u64) -> Option<u64> {
         let held_back = self.held_until().filter(|deadline| *deadline > now);
-        let margin = self.late_margin.filter(|_| {
-            self.full_queue == FullQueue::Wait && self.policy.is_by_finishing_time() && self.waiting() > 0
-        });
+        let waits = self.config.research.full_queue == FullQueue::Wait && self.waiting() > 0;
+        let margin = self.config.late_margin.filter(|_| waits);
         let late = margin.and_then(|margin| self.engines.next_late(now, margin));
         [held_back, late].into_iter().flatten().min()
     }
@@ -431,14 +412,14 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
         let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
-        if self.keeps_measures {
+        if self.config.measure {
             self.measures[engine].completed(now, &done);
         }
         if let Some(mapping) = &mut self.mapping {
             let (dispatched, predicted) = (done.dispatched, done.cost);
             mapping.heuristic.completed(&Done { now, engine, dispatched, predicted });
         }
-        if let (true, Some(measured)) = (self.corrects, measured) {
+        if let (true, Some(measured)) = (self.config.correct, measured) {
             self.costs.correct(engine, done.algorithm, done.cost, measured);
         }
         Completed::Known { dispatched: done.dispatched }

@@ -28,7 +28,7 @@ impl<T, R> Scheduler<T, R> {
     /// receive, prepare, send. See [the crate's page](crate#worker-overhead); 0 by default.
     #[inline]
     pub fn set_worker_overhead(&mut self, ticks_per_packet: u64) {
-        self.worker_overhead = ticks_per_packet;
+        self.core.overhead = ticks_per_packet;
     }
 
     /// Sets the minimum overhead of the caller's core until it can give engines elsewhere more
@@ -37,19 +37,19 @@ impl<T, R> Scheduler<T, R> {
     /// default.
     #[inline]
     pub fn set_overhead_ahead(&mut self, ticks: u64) {
-        self.overhead_ahead = ticks;
+        self.core.overhead_ahead = ticks;
     }
 
     /// The [overhead](Self::set_worker_overhead), in ticks per packet.
     pub fn worker_overhead(&self) -> u64 {
-        self.worker_overhead
+        self.core.overhead
     }
 
     /// Sets how many packets the caller holds until the window has room for them: its core has
     /// overhead for these, too.
     #[inline]
     pub fn set_before_window(&mut self, packets: usize) {
-        self.before_window = packets;
+        self.core.before_window = packets;
     }
 
     /// Declares that an engine takes trains.

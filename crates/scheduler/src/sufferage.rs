@@ -22,7 +22,7 @@ impl<T, R> Scheduler<T, R> {
     /// Whether as many have passed the first multi-packet of a class as may.
     #[inline]
     pub(crate) fn is_passed_enough(&self, first: &Group) -> bool {
-        self.window.passed(first) >= self.ageing.unwrap_or(AGEING_WINDOWS * self.size) as u64
+        self.window.passed(first) >= self.config.research.ageing.unwrap_or(AGEING_WINDOWS * self.size) as u64
     }
 
     /// Once the window is full, the multi-packet that would suffer most by its second best engine,
@@ -35,7 +35,7 @@ impl<T, R> Scheduler<T, R> {
         }
         let moment = Moment { now, input, with_overhead: true };
         let chosen = self.most_suffering_with(moment, first);
-        if chosen.is_some() || self.worker_overhead == 0 {
+        if chosen.is_some() || self.core.overhead == 0 {
             return chosen;
         }
         // While the caller waits for room its core has no overhead.

@@ -145,7 +145,7 @@ impl<T, R> Scheduler<T, R> {
     /// - if an engine on the caller's core that takes no trains is cheaper than those that do,
     ///   including the cost of [sorting](Self::set_window_cost);
     /// - if its packets are [better bundled](Self::set_t_key) for one of these engines;
-    /// - if there are several engines and the policy is not by finishing times;
+    /// - if there are several engines and a heuristic takes the policy's place;
     /// - if the window bundles nothing, or holds packets back;
     /// - if there are several classes and an engine elsewhere;
     /// - and while anything else is sorted.
@@ -166,7 +166,7 @@ impl<T, R> Scheduler<T, R> {
     /// Whether every burst is currently sorted by SA, whatever it consists of.
     pub fn sorts_all(&self, outstanding: Outstanding) -> bool {
         let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
-        let never_whole = is_sorted || self.size == 1 || self.max_wait > 0;
+        let never_whole = is_sorted || self.size == 1 || self.config.max_wait > 0;
         match outstanding {
             Outstanding::Nothing => never_whole,
             Outstanding::Trains => false,
@@ -184,7 +184,7 @@ impl<T, R> Scheduler<T, R> {
     /// Whether a burst is best given to an engine as it came. `are_trains_out` says that it would
     /// have to wait for others if it were sorted.
     fn is_train(&self, parts: &Parts, packets: usize, are_trains_out: bool) -> bool {
-        if self.size == 1 || self.max_wait > 0 {
+        if self.size == 1 || self.config.max_wait > 0 {
             return false;
         }
         let parts = parts.all();
@@ -194,7 +194,7 @@ impl<T, R> Scheduler<T, R> {
         let has_choice = !capable.without(capable.first_alone()).is_empty();
         if takers.is_empty()
             || !elsewhere.without(takers).is_empty()
-            || has_choice && (!self.policy.is_by_finishing_time() || self.mapping.is_some())
+            || has_choice && self.mapping.is_some()
             || !elsewhere.is_empty() && self.classes.count() > 1
             || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
         {
@@ -265,18 +265,18 @@ impl<T, R> Scheduler<T, R> {
         let may_pass = self.engines.is_only_at_once()
             && burst.outstanding != Outstanding::MultiPackets
             && self.size > 1
-            && self.max_wait == 0
+            && self.config.max_wait == 0
             && !self.costs.is_better_bundled(part.algorithm, self.costs.capable(part.algorithm));
         let model = *self.costs.models(part.algorithm).first().filter(|_| may_pass)?;
         if !self.costs.capable(part.algorithm).contains(ENGINE) {
             return None;
         }
-        if self.keeps_measures {
+        if self.config.measure {
             self.measures[ENGINE].dispatched(burst.packets as u32, burst.bytes);
         }
         Some(TrainDispatch {
             engine: ENGINE,
-            ticket: self.take_ticket(ENGINE),
+            ticket: self.take_ticket(),
             algorithm: part.algorithm,
             predicted_wait: 0,
             predicted_processing: self.part_cost(ENGINE, model, part),
@@ -318,7 +318,7 @@ impl<T, R> Scheduler<T, R> {
         };
         let group = Group::again(sa, part.algorithm, burst.packets as u32, (part.blocks.into(), burst.bytes));
         let choice = self.choose(now, Input::Ended, &group)?;
-        if self.keeps_measures {
+        if self.config.measure {
             self.measures[choice.engine].dispatched(group.packets, group.bytes);
         }
         let ticket = self.enqueue(now, &group, choice);
@@ -340,10 +340,10 @@ impl<T, R> Scheduler<T, R> {
         (packets, bytes): (usize, u64),
         (engine, wait, processing): (usize, u64, u64),
     ) -> TrainDispatch {
-        if self.keeps_measures {
+        if self.config.measure {
             self.measures[engine].dispatched(packets as u32, bytes);
         }
-        let ticket = self.take_ticket(engine);
+        let ticket = self.take_ticket();
         let algorithm = if let [one] = parts.all() { one.algorithm } else { SEVERAL };
         if !self.engines.at_once.contains(engine) {
             let pending = Pending {
@@ -369,10 +369,10 @@ impl<T, R> Scheduler<T, R> {
             self.engines.complete(now, engine, ticket);
         }
         let Some(measured) = measured else { return };
-        if self.keeps_measures {
+        if self.config.measure {
             self.measures[engine].done(predicted_wait.saturating_add(predicted_processing), measured);
         }
-        if self.corrects {
+        if self.config.correct {
             self.costs.correct(engine, algorithm, predicted_processing, measured);
         }
     }

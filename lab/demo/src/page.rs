@@ -87,7 +87,7 @@ fn write_conclusion(f: &mut fmt::Formatter<'_>, report: &DemoReport) -> fmt::Res
             f.write_str(&paragraph(0, 2, &format!("With the {}: {verdict}", comparison.name)))?;
         }
     }
-    let of = |worst: &WorstCase| format!("{} {:.2}", worst.rule.policy.name(), worst.ratio);
+    let of = |worst: &WorstCase| format!("{} {:.2}", worst.rule.name(), worst.ratio);
     let worst_cases: Vec<String> = report.worst_cases.iter().map(of).collect();
     if !worst_cases.is_empty() {
         let text = "Median packets/s where a policy does worst, relative to the best policy there:";

@@ -19,6 +19,16 @@ fn demo_in_any_folder_sends_the_built_in_capture_and_prints_lines_of_at_most_100
     for sentence in ["What the window gained", "With the accelerators: ", "arrived unchanged"] {
         assert!(words.contains(sentence), "{sentence}: {page}");
     }
+    let (_, worst) = words.split_once("relative to the best policy there: ").expect("the last line");
+    for policy in
+        ["finishing-time", "cpu-only", "round-robin", "packet-size", "first-capable", "least-loaded"]
+    {
+        assert_eq!(worst.matches(policy).count(), 1, "{worst}");
+        assert!(
+            page.lines().filter(|line| line.contains(&format!(" {policy} "))).count() >= 4,
+            "{policy}: {page}"
+        );
+    }
     assert!(progress.contains("all engines") && progress.contains(", round "), "{progress}");
     assert!(!page.contains(", round "), "{page}");
 }

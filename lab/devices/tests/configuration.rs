@@ -324,3 +324,13 @@ fn card_carries_ike_and_ipv6() {
         .replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\"");
     parse(&v6).expect("IPv6 outside");
 }
+
+#[test]
+fn product_names_the_program_that_has_each_baseline() {
+    for baseline in convoy_rivals::baselines() {
+        let text = format!("{GOOD}\n[scheduler]\npolicy = \"{}\"\n", baseline.name);
+        let error = Config::parse("site-a.toml", &text).expect_err("a gateway has no baselines").to_string();
+        assert!(error.contains("run this file by `convoy-lab run`"), "{error}");
+        assert!(parse(&text).is_ok_and(|config| config.scheduler.research.heuristic == Some(baseline)));
+    }
+}

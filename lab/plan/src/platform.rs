@@ -227,18 +227,15 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         ClassDiscipline::Strict => None,
         ClassDiscipline::Weighted(weights) => Some(weights[..config.classes].to_vec()),
     };
-    let threshold = match config.policy {
-        convoy_scheduler::Policy::PacketSize(bytes) => Some(bytes),
-        _ => None,
-    };
+    let research = &config.research;
     SchedulerSpec {
-        policy: config.policy.name().to_owned(),
-        packet_size_threshold: threshold,
-        full_queue: config.full_queue.name().to_owned(),
-        depth_unit: config.depth_unit.name().to_owned(),
+        policy: research.heuristic.map_or(config.policy.name(), |rival| rival.name).to_owned(),
+        packet_size_threshold: None,
+        full_queue: research.full_queue.name().to_owned(),
+        depth_unit: research.depth_unit.name().to_owned(),
         late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
-        ageing: config.ageing,
-        credits: config.credits,
+        ageing: research.ageing,
+        credits: research.credits,
         class_credits: config.class_credits,
         pool: None,
         predicts_transfers: false,
@@ -248,7 +245,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         window_max: None,
         max_wait_us: config.max_wait as f64 * 1e-3,
         byte_limit: Some(config.byte_limit),
-        window_bytes: (config.window_bytes < u64::MAX).then_some(config.window_bytes),
+        window_bytes: (research.window_bytes < u64::MAX).then_some(research.window_bytes),
         aggregation: None,
         classes: config.classes,
         weights,

@@ -1,4 +1,4 @@
-//! Names of policies: those of the gateway, and their rivals from the literature.
+//! Names of policies: those of the gateway, and their rivals.
 
 use convoy_scheduler::Policy;
 
@@ -10,10 +10,15 @@ pub fn named(name: &str) -> Result<Option<Policy>, String> {
     if convoy_rivals::by_name(name).is_some() {
         return Ok(None);
     }
-    name.parse().map(Some).map_err(|error| format!("{error}; rivals from the literature: {}", rivals()))
+    name.parse().map(Some).map_err(|error| format!("{error}; their rivals: {}", rivals()))
 }
 
 /// The names of all rivals, for messages.
 pub fn rivals() -> String {
     convoy_rivals::ALL.map(|rival| rival.name).join(", ")
+}
+
+/// The names of all policies of the gateway, and then of their rivals.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Policy::ALL.map(Policy::name).into_iter().chain(convoy_rivals::ALL.map(|rival| rival.name))
 }

@@ -50,10 +50,7 @@ impl Simulation {
     /// Sets the scheduler's policy.
     pub fn set_policy(&mut self, policy: Policy) {
         self.platform.scheduler.policy = policy.name().to_owned();
-        self.platform.scheduler.packet_size_threshold = match policy {
-            Policy::PacketSize(bytes) => Some(bytes),
-            _ => None,
-        };
+        self.platform.scheduler.packet_size_threshold = None;
     }
 
     /// Runs `packets` packets of a pattern, generated from the run's seed.

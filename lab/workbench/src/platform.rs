@@ -285,8 +285,6 @@ mod tests {
     #[cfg(feature = "dpdk")]
     #[test]
     fn a_device_of_dpdk_that_fails_half_way_loses_and_doubles_nothing() {
-        use convoy_scheduler::Policy;
-
         use crate::trial::run_trial;
         use crate::{Load, Trial, imix};
 
@@ -306,7 +304,7 @@ mod tests {
             &mut costs,
         );
         let platform = platform.expect("software devices are everywhere");
-        let rule = Rule { policy: Policy::RoundRobin, ..Rule::DEFAULT };
+        let rule = Rule::rival(convoy_rivals::by_name("round-robin").expect("a baseline"));
         // It fails at its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
         let (window, load, fail) = (1, Load::Saturating, Some("dpdk-a"));
         let mut run = |seconds| {

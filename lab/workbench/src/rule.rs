@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 pub struct Rule {
     /// Chooses the engine of a multi-packet.
     pub policy: Policy,
-    /// What `finishing-time`, `sufferage` and a rival do when the best engine's queue is full;
-    /// baselines ignore it.
+    /// What `finishing-time`, `sufferage` and a rule from the literature do when the best engine's
+    /// queue is full; baselines ignore it.
     pub full_queue: FullQueue,
-    /// A rival from the literature that takes the policy's place.
+    /// A baseline, or a rule from the literature, that takes the policy's place.
     pub rival: Option<HeuristicFactory>,
 }
 
@@ -29,9 +29,7 @@ impl Rule {
 
     /// Both variants of the scheduler's default policy, and every baseline.
     pub fn compared() -> Vec<Self> {
-        let baselines = Policy::ALL.into_iter().filter(|policy| !policy.is_by_finishing_time());
-        let baselines = baselines.map(|policy| Self { policy, ..Self::DEFAULT });
-        [Self::DEFAULT, Self::SKIP].into_iter().chain(baselines).collect()
+        [Self::DEFAULT, Self::SKIP].into_iter().chain(convoy_rivals::baselines().map(Self::rival)).collect()
     }
 
     /// The scheduler's default, and every baseline.
@@ -39,23 +37,25 @@ impl Rule {
         Self::compared().into_iter().filter(|rule| *rule != Self::SKIP).collect()
     }
 
-    /// A rival from the literature.
+    /// A baseline, or a rule from the literature.
     pub fn rival(rival: HeuristicFactory) -> Self {
         Self { rival: Some(rival), ..Self::DEFAULT }
     }
 
+    /// The name of what chooses, without options.
+    pub fn name(&self) -> &'static str {
+        self.rival.map_or(self.policy.name(), |rival| rival.name)
+    }
+
     /// Whether it is not the scheduler's own rule.
     pub fn is_baseline(&self) -> bool {
-        !self.policy.is_by_finishing_time() || self.rival.is_some()
+        self.rival.is_some()
     }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(rival) = self.rival {
-            return f.write_str(rival.name);
-        }
-        f.write_str(self.policy.name())?;
+        f.write_str(self.name())?;
         if self.is_baseline() { Ok(()) } else { write!(f, ", {}", self.full_queue) }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn both_ways_of_the_own_policy_and_each_baseline_once_have_names_of_their_own() {
         let rules = Rule::compared();
-        assert_eq!(rules.len(), Policy::ALL.len());
+        assert_eq!(rules.len(), 7);
         assert_eq!(rules.iter().filter(|rule| !rule.is_baseline()).count(), 2);
         let mut names: Vec<String> = rules.iter().chain([&Rule::WHOLE_WINDOW]).map(Rule::to_string).collect();
         names.sort_unstable();

@@ -29,8 +29,8 @@ pub(crate) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
         tunnels(&mut text, site, platform, &keys);
         let mut config = Config::parse_at("demo.toml", &text, &Basis::of(&convoy_devices::KINDS))
             .expect("the demo's own configuration is good");
-        config.scheduler.full_queue = rule.full_queue;
-        config.scheduler.heuristic = rule.rival;
+        config.scheduler.research.full_queue = rule.full_queue;
+        config.scheduler.research.heuristic = rule.rival;
         config
     })
 }

@@ -140,7 +140,7 @@ fn former_key_is_accepted_with_a_warning() {
 }
 
 #[test]
-fn baseline_or_rival_is_accepted_by_a_program_that_has_rivals_alone() {
+fn rival_is_accepted_by_a_program_that_has_it_alone() {
     use convoy_scheduler::{Heuristic, HeuristicFactory, Pick, Policy, View};
     struct Never;
     impl Heuristic for Never {
@@ -157,11 +157,12 @@ fn baseline_or_rival_is_accepted_by_a_program_that_has_rivals_alone() {
     let chosen = |name: &str| {
         let text = format!("{CHARON}\n[scheduler]\npolicy = \"{name}\"\n");
         let parsed = Config::parse_at("a.toml", &text, &Basis::of(&LABORATORY));
-        parsed.map(|config| (config.scheduler.policy, config.scheduler.heuristic.map(|rival| rival.name)))
+        parsed.map(|config| {
+            (config.scheduler.policy, config.scheduler.research.heuristic.map(|rival| rival.name))
+        })
     };
     assert_eq!(chosen("never").expect("a rival"), (Policy::FinishingTime, Some("never")));
-    assert_eq!(chosen("round-robin").expect("a baseline"), (Policy::RoundRobin, None));
-    assert!(chosen("fastest").expect_err("unknown").to_string().contains("least-loaded, never"));
+    assert!(chosen("fastest").expect_err("unknown").to_string().contains("sufferage, never"));
     let text = errors(&format!("{CHARON}\n[scheduler]\npolicy = \"round-robin\"\n"));
     assert!(text.contains("which only the laboratory makes"), "{text}");
 }

@@ -11,7 +11,10 @@ use convoy_ipsec::{
     KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
-use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
+use convoy_scheduler::{
+    CostModel, DepthUnit, FullQueue, Handover, Heuristic, HeuristicFactory, Input, Pick, Policy, Research,
+    SchedulerConfig, View,
+};
 
 use super::*;
 use crate::clock::VirtualTime;
@@ -174,17 +177,43 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
     left
 }
 
-/// Every policy, and with it every rule for full queues.
+/// Gives the engines with room their multi-packets in turns.
+struct InTurns {
+    next: usize,
+}
+
+const IN_TURNS: HeuristicFactory =
+    HeuristicFactory { name: "in turns", make: || Box::new(InTurns { next: 0 }) };
+
+impl Heuristic for InTurns {
+    fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
+        let engines = view.engines.len();
+        let mut turns = (self.next..self.next + engines).map(|engine| engine % engines);
+        let engine = turns.find(|engine| view.offer(0, *engine).is_some_and(|offer| offer.has_room))?;
+        self.next = engine + 1;
+        Some(Pick { group: 0, engine })
+    }
+}
+
+fn in_turns() -> SchedulerConfig {
+    let research = Research { heuristic: Some(IN_TURNS), ..Research::default() };
+    SchedulerConfig { research, window: 8, ..SchedulerConfig::default() }
+}
+
+/// Every policy and a heuristic, and with it every rule for full queues.
 fn by_seed(seed: u64) -> SchedulerConfig {
-    let policies = Policy::ALL.len() as u64;
-    let bit = |bit: u32| (((seed / policies) >> bit) & 1) as usize;
+    let bit = |bit: u32| ((seed / 3 >> bit) & 1) as usize;
     SchedulerConfig {
-        policy: Policy::ALL[(seed % policies) as usize],
-        full_queue: FullQueue::ALL[bit(0)],
-        depth_unit: DepthUnit::ALL[bit(1)],
-        late_margin: (bit(2) == 1).then_some(2_000),
-        credits: (bit(3) == 1).then_some(2),
+        policy: Policy::ALL[bit(0)],
+        late_margin: (bit(1) == 1).then_some(2_000),
         window: 8,
+        research: Research {
+            heuristic: (!seed.is_multiple_of(3)).then_some(IN_TURNS),
+            full_queue: FullQueue::ALL[bit(2)],
+            depth_unit: DepthUnit::ALL[bit(3)],
+            credits: (bit(4) == 1).then_some(2),
+            ..Research::default()
+        },
         ..SchedulerConfig::default()
     }
 }
@@ -204,7 +233,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
     const PACKETS: u32 = 40;
     let mut pool = FramePool::new(FRAMES, 0);
     let good: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
-    let expected = run(&mut stage(good, Policy::RoundRobin), &mut pool, PACKETS);
+    let expected = run(&mut stage(good, Policy::FinishingTime), &mut pool, PACKETS);
     let (mut failures, mut retried) = (0, 0);
     for seed in 0..10_000 {
         let faulty = |name: &str, seed| -> Box<dyn Engine> {

@@ -148,8 +148,7 @@ impl Scenario {
             disk_fails: rarely(dice, 0.3, 0.01),
             no_agreement: rarely(dice, 0.3, 0.01),
         };
-        let has_cpu = engines.iter().any(|(character, _)| !character.is_lookaside);
-        let policy = policy(has_cpu, dice);
+        let policy = *Policy::ALL.choose(dice).expect("not empty");
         let text = settings(workers, window);
         Self {
             workers,
@@ -322,13 +321,6 @@ fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
         (character, dice.random_bool(0.5).then(|| dice.random()))
     };
     (0..count).map(engine).collect()
-}
-
-fn policy(has_cpu: bool, dice: &mut Xoshiro256PlusPlus) -> Policy {
-    match Policy::ALL.choose(dice).expect("not empty") {
-        Policy::CpuOnly if !has_cpu => Policy::default(),
-        policy => *policy,
-    }
 }
 
 fn settings(workers: u16, window: usize) -> String {

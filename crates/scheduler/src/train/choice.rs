@@ -89,7 +89,7 @@ impl<T, R> Scheduler<T, R> {
         packets: usize,
     ) -> Option<OffCore> {
         let in_time = |engine: &usize| {
-            self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
+            self.config.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
         };
         let open = among.and(self.engines.open).filter(in_time);
         let with_times = open.map(|engine| OffCore {

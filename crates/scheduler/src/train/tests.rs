@@ -1,9 +1,9 @@
 //! The choice of engines for trains.
 
 use super::*;
-use crate::config::SchedulerConfig;
+use crate::config::{Research, SchedulerConfig};
 use crate::cost::{CostModel, EngineModel, Handover};
-use crate::policy::Policy;
+use crate::heuristic::{Heuristic, HeuristicFactory, Pick, View};
 
 const HERE: usize = 0;
 const THERE: usize = 1;
@@ -281,6 +281,19 @@ fn parts_of_several_algorithms_begin_once() {
     assert_eq!(choice, to(HERE, 0, 120));
 }
 
+struct Never;
+
+impl Heuristic for Never {
+    fn choose(&mut self, _: &View<'_>) -> Option<Pick> {
+        None
+    }
+}
+
+fn by_a_heuristic() -> Research {
+    let heuristic = HeuristicFactory { name: "never", make: || Box::new(Never) };
+    Research { heuristic: Some(heuristic), ..Research::default() }
+}
+
 #[test]
 fn it_is_sorted_where_bundles_or_classes_count() {
     let costs = [(0.0, 1.0); 2];
@@ -292,7 +305,7 @@ fn it_is_sorted_where_bundles_or_classes_count() {
         SchedulerConfig { window: 1, ..usual.clone() },
         SchedulerConfig { max_wait: 1, ..usual.clone() },
         SchedulerConfig { classes: 2, ..usual.clone() },
-        SchedulerConfig { policy: Policy::RoundRobin, ..usual.clone() },
+        SchedulerConfig { research: by_a_heuristic(), ..usual.clone() },
     ] {
         assert_eq!(by(config), Admission::BySa);
     }

@@ -2,7 +2,7 @@
 
 mod plain;
 
-use convoy_scheduler::{DepthUnit, FullQueue, Input, Item, Policy, Scheduler, SchedulerConfig};
+use convoy_scheduler::{DepthUnit, FullQueue, Input, Item, Policy, Research, Scheduler, SchedulerConfig};
 use proptest::prelude::*;
 
 use plain::{Limits, Packet, Plain, models};
@@ -21,15 +21,18 @@ impl Pair {
     fn new(limits: Limits) -> Self {
         let config = SchedulerConfig {
             policy: limits.policy,
-            ageing: limits.ageing,
             window: limits.window,
             byte_limit: limits.bytes,
-            window_bytes: limits.window_bytes,
             max_wait: limits.timeout,
-            full_queue: limits.full_queue,
-            depth_unit: limits.depth_unit,
             late_margin: limits.late_margin,
-            credits: limits.credits,
+            research: Research {
+                ageing: limits.ageing,
+                window_bytes: limits.window_bytes,
+                full_queue: limits.full_queue,
+                depth_unit: limits.depth_unit,
+                credits: limits.credits,
+                heuristic: None,
+            },
             ..SchedulerConfig::default()
         };
         let mut real = Scheduler::new(config, models(limits.depth_unit)).expect("in range");

@@ -1,8 +1,8 @@
 //! The guarantees of the window.
 
 use convoy_scheduler::{
-    ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
-    SchedulerConfig,
+    ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Research,
+    Scheduler, SchedulerConfig,
 };
 use proptest::prelude::*;
 
@@ -47,7 +47,6 @@ fn a_window_of_30_over_100_equiprobable_sas_gives_1_33_packets_per_multi_packet(
 /// The engine of a multi-packet of two packets out of four in the window. The accelerator is 100
 /// ticks slower.
 fn engine_with_worker_overhead(
-    policy: Policy,
     worker_overhead: u64,
     before_window: usize,
     input: Input,
@@ -56,7 +55,7 @@ fn engine_with_worker_overhead(
         costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
         ..engine(is_cpu, 8)
     };
-    let config = SchedulerConfig { policy, window: 4, ..SchedulerConfig::default() };
+    let config = SchedulerConfig { window: 4, ..SchedulerConfig::default() };
     let engines = vec![model(true, 100.0), model(false, 200.0)];
     let mut scheduler = Scheduler::new(config, engines).expect("in range");
     scheduler.set_worker_overhead(worker_overhead);
@@ -70,9 +69,7 @@ fn engine_with_worker_overhead(
 
 #[test]
 fn worker_overhead_is_its_cost_for_each_packet_in_the_window_and_before_it() {
-    let engine = |worker_overhead, before_window, input| {
-        engine_with_worker_overhead(Policy::FinishingTime, worker_overhead, before_window, input)
-    };
+    let engine = engine_with_worker_overhead;
     let (cpu, card) = ((0, 0, 108), (1, 0, 208));
     assert_eq!(engine(0, 1_000, Input::More), cpu);
     assert_eq!(engine(24, 0, Input::More), cpu);
@@ -124,14 +121,6 @@ fn worker_overhead_does_not_count_for_a_packet_alone() {
     assert_eq!(scheduler.dispatch(0, Input::Paused).map(|dispatch| dispatch.engine), Some(0));
 }
 
-#[test]
-fn worker_overhead_is_nothing_to_the_baselines() {
-    for policy in Policy::ALL.into_iter().filter(|policy| !policy.is_by_finishing_time()) {
-        let engine = |worker_overhead| engine_with_worker_overhead(policy, worker_overhead, 8, Input::More);
-        assert_eq!(engine(1_000_000), engine(0), "{policy}");
-    }
-}
-
 /// The SAs in the order in which policy `sufferage` sends them, of multi-packets of 30, 20 and 100
 /// blocks. They take 400, 300 and 1,100 ticks here, and 430, 420 and 500 on the card.
 fn by_sufferage(ageing: Option<usize>) -> Vec<u32> {
@@ -141,8 +130,9 @@ fn by_sufferage(ageing: Option<usize>) -> Vec<u32> {
         depth: 8,
         costs: vec![Some(CostModel { t_init, t_block })],
     };
+    let research = Research { ageing, ..Research::default() };
     let config =
-        SchedulerConfig { policy: Policy::Sufferage, ageing, window: 3, ..SchedulerConfig::default() };
+        SchedulerConfig { policy: Policy::Sufferage, research, window: 3, ..SchedulerConfig::default() };
     let engines = vec![engine(true, 100.0, 10.0), engine(false, 400.0, 1.0)];
     let mut scheduler = Scheduler::new(config, engines).expect("in range");
     for (sa, blocks) in [(0, 30), (1, 20), (2, 100)] {
@@ -233,7 +223,7 @@ fn without_room_the_window_fills_and_pushes_back() {
 
 #[test]
 fn an_engine_that_is_out_is_never_chosen_and_its_completions_are_unknown() {
-    for policy in [Policy::FinishingTime, Policy::RoundRobin, Policy::FirstCapable, Policy::LeastLoaded] {
+    for policy in Policy::ALL {
         let config = SchedulerConfig { policy, ..SchedulerConfig::default() };
         let mut scheduler = scheduler(config, 100);
         scheduler.push(0, item(1, 0, ())).expect("room");
@@ -264,7 +254,8 @@ fn a_window_in_bytes_is_full_before_it_is_full_in_packets() {
 
 #[test]
 fn a_window_that_is_full_in_bytes_takes_no_packet_and_yields_whole_multi_packets() {
-    let config = SchedulerConfig { window_bytes: 192, ..SchedulerConfig::default() };
+    let research = Research { window_bytes: 192, ..Research::default() };
+    let config = SchedulerConfig { research, ..SchedulerConfig::default() };
     let mut scheduler = scheduler(config, 4);
     for place in [1, 2] {
         scheduler.push(0, item(1, 0, place)).expect("room");
@@ -367,7 +358,8 @@ proptest! {
     ) {
         let adaptive = adaptive.then_some((1, 64));
         let config = SchedulerConfig {
-            policy, full_queue, depth_unit, class_credits, credits, window, classes, discipline, adaptive, measure,
+            policy, class_credits, window, classes, discipline, adaptive, measure,
+            research: Research { full_queue, depth_unit, credits, ..Research::default() },
             ..SchedulerConfig::default()
         };
         let mut scheduler = scheduler(config, 2);

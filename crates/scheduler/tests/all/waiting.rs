@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Policy, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    CostModel, EngineModel, FullQueue, Input, Item, Policy, Research, Scheduler, SchedulerConfig,
+};
 use proptest::prelude::*;
 
 /// Ticks between two checks of the engines.
@@ -156,6 +158,10 @@ proptest! {
     }
 }
 
+fn by(full_queue: FullQueue) -> Research {
+    Research { full_queue, ..Research::default() }
+}
+
 /// The paper's rule has no margin, so a hanging engine stops everything.
 #[test]
 fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
@@ -169,7 +175,12 @@ fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
         truth,
     };
     let run = |full_queue, late_margin| {
-        let config = SchedulerConfig { full_queue, late_margin, window: 4, ..SchedulerConfig::default() };
+        let config = SchedulerConfig {
+            research: by(full_queue),
+            late_margin,
+            window: 4,
+            ..SchedulerConfig::default()
+        };
         let mut run = Run::new(config, vec![engine(5_000.0, Some(1.0)), engine(10.0, None)]);
         (0..200_000).for_each(|_| _ = run.step());
         PACKETS - run.done - run.flying[1].iter().map(|of| of.packets).sum::<u32>()
@@ -189,7 +200,12 @@ fn the_next_deadline_is_when_a_waited_for_engine_turns_late() {
         costs: vec![Some(CostModel { t_init, t_block: 0.0 })],
     };
     let run = |full_queue, late_margin| {
-        let config = SchedulerConfig { full_queue, late_margin, window: 1, ..SchedulerConfig::default() };
+        let config = SchedulerConfig {
+            research: by(full_queue),
+            late_margin,
+            window: 1,
+            ..SchedulerConfig::default()
+        };
         let engines = vec![engine(true, 5_000.0), engine(false, 10.0)];
         let mut scheduler = Scheduler::new(config, engines).expect("in range");
         let item = Item { sa: 0, algorithm: 0, class: 0, blocks: 1, bytes: 16, payload: () };

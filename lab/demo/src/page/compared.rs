@@ -24,7 +24,7 @@ pub(super) fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparis
     );
     for (saturated, offered) in comparison.saturated.iter().zip(&comparison.offered) {
         table.add_row([
-            saturated.rule.policy.name().to_owned(),
+            saturated.rule.name().to_owned(),
             cell(saturated.spread(|round| round.packets_per_second).scaled(1e-3), 0),
             format!("{:.2}", saturated.packets_per_multi_packet),
             format!("{:.0}", offered.latency.p50_us),
@@ -34,7 +34,7 @@ pub(super) fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparis
     }
     writeln!(f, "{}", table.trim_fmt())?;
     let measured = comparison.saturated.iter().chain(&comparison.offered).chain([&comparison.without_window]);
-    write_imperfect(f, measured.map(|measured| (measured.rule.policy.name(), measured)))
+    write_imperfect(f, measured.map(|measured| (measured.rule.name(), measured)))
 }
 
 /// Names whatever did not deliver every packet.

@@ -20,7 +20,7 @@ pub(super) struct Row {
 pub(super) enum RowKind {
     /// Compared in everything.
     Main,
-    /// The gateway's baselines: compared with disturbances as well.
+    /// The baselines: compared with disturbances as well.
     Simple,
     /// Compared while packets always wait.
     Other,

@@ -157,6 +157,11 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let is_work_conserving = platform.scheduler.work_conserving;
         let worker = platform.scheduler.on.as_ref().map(|name| platform.first_of(name));
         let is_staged = !stages.is_empty() || worker.is_some();
+        let names = engines.iter().map(|engine| engine.name.clone()).collect();
+        let mut scheduler = Scheduler::new(config.clone(), engines).map_err(|error| error.to_string())?;
+        if let Some(heuristic) = platform.scheduler.heuristic() {
+            scheduler.set_heuristic(heuristic);
+        }
         Ok(Self {
             now: 0,
             events: Events::new(parts.len()),
@@ -170,15 +175,12 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 && config.max_wait == 0
                 && config.late_margin.is_none()
                 && config.byte_limit == u32::MAX
-                && config.window_bytes == u64::MAX
+                && config.research.window_bytes == u64::MAX
                 && !is_work_conserving
                 && !is_staged
                 && !platform.source.is_lossy(),
-            measures: Measures::new(
-                engines.iter().map(|engine| engine.name.clone()).collect(),
-                config.classes,
-            ),
-            scheduler: Scheduler::new(config, engines).map_err(|error| error.to_string())?,
+            measures: Measures::new(names, config.classes),
+            scheduler,
             aggregate: Aggregate::of(platform),
             worker,
             is_work_conserving,

@@ -1,6 +1,8 @@
 //! `[scheduler]`: the parameters of the gateway's scheduler, under the same names.
 
-use convoy_scheduler::{CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig};
+use convoy_scheduler::{
+    CLASSES, ClassDiscipline, DepthUnit, FullQueue, Heuristic, Policy, Research, SchedulerConfig,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
@@ -10,7 +12,7 @@ use crate::time::ticks;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {
-    /// Name of a [`Policy`], or of a [rival](convoy_rivals::ALL) from the literature.
+    /// Name of a [`Policy`], or of a [rival](convoy_rivals::ALL).
     pub policy: String,
     /// Size in bytes below which policy `packet-size` assigns a multi-packet to the CPU; only valid
     /// with that policy.
@@ -135,23 +137,18 @@ impl SchedulerSpec {
         let classes = self.weights.as_ref().map_or(self.classes, Vec::len);
         Ok(SchedulerConfig {
             policy: self.policy()?,
-            full_queue: self.full_queue.parse().map_err(|error| ("full_queue", format!("{error}")))?,
-            depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
             late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
-            ageing: self.ageing,
-            credits: self.credits,
             class_credits: self.class_credits,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
             byte_limit: self.byte_limit.unwrap_or(u32::MAX),
-            window_bytes: self.window_bytes.unwrap_or(u64::MAX),
             classes,
             discipline: self.discipline()?,
             adaptive: self.adaptive()?,
             // The machine also sets this if caches are unknown. Otherwise predictions are exact.
             correct: self.corrects,
-            heuristic: convoy_rivals::by_name(&self.policy),
             measure: false,
+            research: self.research()?,
         })
     }
 
@@ -160,11 +157,26 @@ impl SchedulerSpec {
             Ok(policy) => policy.unwrap_or_default(),
             Err(what) => return Err(("policy", what)),
         };
-        match (policy, self.packet_size_threshold) {
-            (Policy::PacketSize(_), Some(bytes)) => Ok(Policy::PacketSize(bytes)),
-            (_, Some(_)) => Err(("packet_size_threshold", "it is for policy = \"packet-size\"".to_owned())),
-            (policy, None) => Ok(policy),
+        if self.packet_size_threshold.is_some() && self.policy != convoy_rivals::PACKET_SIZE {
+            return Err(("packet_size_threshold", "it is for policy = \"packet-size\"".to_owned()));
         }
+        Ok(policy)
+    }
+
+    fn research(&self) -> Result<Research, (&'static str, String)> {
+        Ok(Research {
+            heuristic: convoy_rivals::by_name(&self.policy),
+            full_queue: self.full_queue.parse().map_err(|error| ("full_queue", format!("{error}")))?,
+            depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
+            ageing: self.ageing,
+            credits: self.credits,
+            window_bytes: self.window_bytes.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// What takes the place of the configuration's heuristic, which has no parameters.
+    pub(crate) fn heuristic(&self) -> Option<Box<dyn Heuristic>> {
+        self.packet_size_threshold.map(convoy_rivals::packet_size)
     }
 
     fn discipline(&self) -> Result<ClassDiscipline, (&'static str, String)> {

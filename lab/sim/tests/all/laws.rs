@@ -111,7 +111,7 @@ proptest! {
     fn every_packet_that_arrives_is_served_once_and_leaves(
         (window, accelerators, depth) in (1usize..64, 0usize..5, 0usize..12),
         (prefetch, write_buffer, work_conserving) in any::<(bool, bool, bool)>(),
-        policy in prop::sample::select(convoy_scheduler::Policy::ALL.to_vec()),
+        policy in prop::sample::select(convoy_sim::policy::names().collect::<Vec<_>>()),
         (classes, is_weighted, timeout) in (1usize..5, any::<bool>(), prop_oneof![Just(0.0), 0.1f64..50.0]),
         class_credits in prop::option::of(1usize..5),
     ) {
@@ -121,7 +121,7 @@ proptest! {
         (platform.processors[1].prefetch, platform.processors[1].write_buffer) = (prefetch, write_buffer);
         let scheduler = &mut platform.scheduler;
         (scheduler.window, scheduler.work_conserving, scheduler.max_wait_us) = (window, work_conserving, timeout);
-        scheduler.policy = policy.name().to_owned();
+        scheduler.policy = policy.to_owned();
         scheduler.classes = classes;
         scheduler.weights = is_weighted.then(|| (1..=classes as u32).collect());
         scheduler.class_credits = class_credits;

@@ -41,7 +41,7 @@ fn main() {
 fn rules(part: &str) -> Vec<Rule> {
     let mut rules = Rule::compared();
     rules.insert(2, Rule::WHOLE_WINDOW);
-    rules.extend(convoy_rivals::ALL.map(Rule::rival));
+    rules.extend(convoy_rivals::from_literature().map(Rule::rival));
     rules.retain(|rule| *rule == Rule::DEFAULT || rule.to_string().contains(part));
     rules
 }

@@ -1,7 +1,7 @@
 //! Engines that hang or are slow, and are not quarantined for it: no packet waits for them longer
 //! than the margin.
 
-use convoy_scheduler::FullQueue;
+use convoy_scheduler::{FullQueue, Research};
 
 use super::*;
 
@@ -20,8 +20,9 @@ fn stage_beside(
 ) -> CryptoStage {
     let wanted = Faulty::new(Box::new(Software::new("wanted")), plan);
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
+    let research = Research { full_queue, ..Research::default() };
     let scheduler =
-        SchedulerConfig { full_queue, late_margin, window: 8, correct: false, ..SchedulerConfig::default() };
+        SchedulerConfig { research, late_margin, window: 8, correct: false, ..SchedulerConfig::default() };
     let config =
         StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ordered, ..StageConfig::new(scheduler) };
     with_keys(config, engines, |engine| CostModel {
@@ -56,7 +57,7 @@ fn empty_the_window(
 }
 
 fn expected(pool: &mut FramePool) -> Vec<(u32, Vec<u8>)> {
-    run(&mut stage(vec![Box::new(Software::new("good"))], Policy::RoundRobin), pool, PACKETS)
+    run(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), pool, PACKETS)
 }
 
 #[test]

@@ -56,8 +56,8 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
         is_done
     };
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    assert!(is_done_at_once(&mut stage(vec![good()], Policy::RoundRobin), &mut pool), "there is one engine");
-    assert!(!is_done_at_once(&mut stage(vec![good(), good()], Policy::RoundRobin), &mut pool));
+    assert!(is_done_at_once(&mut stage_by(vec![good()], in_turns()), &mut pool), "there is one engine");
+    assert!(!is_done_at_once(&mut stage_by(vec![good(), good()], in_turns()), &mut pool));
     let one = SchedulerConfig { window: 1, ..SchedulerConfig::default() };
     assert!(!is_done_at_once(&mut stage_by(vec![good()], one), &mut pool));
     let holding = SchedulerConfig { max_wait: 1, ..SchedulerConfig::default() };
