@@ -97,9 +97,26 @@ fn source_of(
 
 fn platform_of(given: &Bound<'_, PyAny>) -> PyResult<Platform> {
     if given.is_instance_of::<PyDict>() {
-        return depythonize(given).map_err(|error| bad(format!("platform: {error}")));
+        let mut values: serde_json::Value =
+            depythonize(given).map_err(|error| bad(format!("platform: {error}")))?;
+        drop_nones(&mut values);
+        // As a file, so that all errors are reported, each with the line that has it.
+        let text = toml::to_string(&values).map_err(|error| bad(format!("platform: {error}")))?;
+        return Platform::from_toml("platform", &text).map_err(bad);
     }
     open_platform(&given.extract::<PathBuf>()?)
+}
+
+/// Removes what is `None` in Python, which TOML has no value for: it is what a missing key means.
+fn drop_nones(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(entries) => {
+            entries.retain(|_, value| !value.is_null());
+            entries.values_mut().for_each(drop_nones);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nones),
+        _ => {}
+    }
 }
 
 /// Only a name in UTF-8 can be a built-in platform's.

@@ -176,9 +176,25 @@ def test_a_wrong_platform_is_a_value_error_that_names_its_place(tmp_path):
     with pytest.raises(ValueError, match=r"(?s)bus\[0\]\.clock_mhz: -1;.*\^.*bus\[0\]\.width_bytes: 0"):
         convoy_sim.load_platform(file)
     platform = convoy_sim.load_platform(PLATFORM)
-    for changed, message in [({"colour": 1}, "unknown field `colour`"), ({"bus": []}, "no \\[\\[bus\\]\\]")]:
+    for changed, message in [
+        ({"colour": 1}, r"platform:\d+:1: error: colour: unknown key"),
+        ({"bus": []}, "no \\[\\[bus\\]\\]"),
+        ({"bus": [{"name": "pci", "clock_mhz": -1.0, "width_bytes": 0}]}, r"(?s)bus\[0\]\.clock_mhz: -1;.*\^.*bus\[0\]\.width_bytes: 0"),
+    ]:
         with pytest.raises(ValueError, match=message):
             convoy_sim.simulate({**platform, **changed}, pattern="0")
+
+
+def test_algorithms_differ_by_processor():
+    platform = convoy_sim.load_platform(PLATFORM)
+    platform["algorithm"] = [{"name": "aes", "share": 1}, {"name": "3des", "share": 1}]
+    platform["processor"][1]["algorithms"] = {"aes": {}}
+    share = convoy_sim.simulate(platform, pattern="trace", packets=20_000)["share"]
+    # What uses 3DES is the CPU's alone.
+    assert 0.4 < share[0] < 1
+    platform["processor"][1]["algorithms"]["des"] = {"enc_ratio": -1}
+    with pytest.raises(ValueError, match='no \\[\\[algorithm\\]\\] with the name "des"; did you mean "aes"'):
+        convoy_sim.simulate(platform, pattern="trace", packets=20_000)
 
 
 def test_a_wrong_type_is_a_type_error():

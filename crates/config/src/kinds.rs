@@ -17,8 +17,8 @@ pub struct Kinds {
     pub ports: PortTable,
     /// Makes the engine of a port, named after it, from the port's device.
     pub port_engine: fn(&str, PortDevice) -> PortEngine,
-    /// The baselines and the rules from the literature that `policy` may name beside the scheduler's
-    /// own policies. Empty in a gateway.
+    /// The baselines and the rules from the literature that `policy` may name beside the
+    /// scheduler's own policies. Empty in a gateway.
     pub rivals: &'static [HeuristicFactory],
 }
 

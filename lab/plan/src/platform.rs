@@ -196,6 +196,7 @@ impl Machine {
             },
             // 1 µs per multi-packet and per block, so that the engines' ratios are times in µs.
             reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
+            algorithms: Vec::new(),
             buses: self.buses.values().cloned().collect(),
             processors,
             cores: Vec::new(),

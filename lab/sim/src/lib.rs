@@ -74,8 +74,9 @@ pub use aggregation::{Aggregation, OuterPackets, esp_packet_bytes};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
-    BusSpec, CoresSpec, DeviationSpec, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference,
-    SaCacheSpec, SchedulerSpec, SourceSpec, StagePosition, StageSpec, Variants,
+    AlgorithmRatios, AlgorithmSpec, BusSpec, CoresSpec, DeviationSpec, Platform, PlatformError,
+    ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec, SourceSpec, StagePosition,
+    StageSpec, SupportedAlgorithms, Variants,
 };
 pub use rate_search::{FoundRate, RateSearch, RateTrial};
 pub use report::{

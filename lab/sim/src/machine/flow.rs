@@ -72,7 +72,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     pub(super) fn enter_window(&mut self, single: Single) {
         let Single { sa, carried } = single;
         let (bytes, class) = (carried.bytes, carried.class);
-        let algorithm = self.missing_from(sa);
+        let algorithm = self.algorithms.of(sa) << self.known_caches.len() | self.missing_from(sa);
         let blocks = match &mut self.aggregate {
             Some(aggregate) => aggregate.enter(sa, bytes),
             None => bytes.div_ceil(16),
@@ -82,9 +82,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         debug_assert!(entered.is_ok(), "the window has room");
     }
 
-    /// The algorithm number under which the scheduler sees a packet: the set of known caches that
-    /// do not hold its SA now. Changes of the caches while the packet is in the window are not
-    /// taken into account.
+    /// The low bits of the algorithm under which the scheduler sees a packet: the set of known
+    /// caches that do not hold its SA now. Changes of the caches while the packet is in the window
+    /// are not taken into account.
     #[inline]
     fn missing_from(&self, sa: u32) -> u16 {
         let bit = |(bit, at): (usize, &usize)| {

@@ -34,7 +34,7 @@ use source::Source;
 use stage::{Server, Single, Stage};
 
 use crate::measures::Measures;
-use crate::platform::{Platform, StagePosition};
+use crate::platform::{AlgorithmsOfSas, Platform, StagePosition};
 use crate::report::{CoresReport, Load, Report};
 use crate::simulation::Simulation;
 use crate::time::NEVER;
@@ -112,8 +112,9 @@ pub(crate) struct Machine<'a, T, O> {
     only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
-    /// Processors with caches of SAs whose contents the scheduler knows. The bits of an algorithm's
-    /// number stand for them, in this order.
+    algorithms: AlgorithmsOfSas,
+    /// Processors with caches of SAs whose contents the scheduler knows. The low bits of the number
+    /// of a scheduler's algorithm stand for them, in this order.
     known_caches: Vec<usize>,
     has_stages: bool,
     stages: Vec<Stage>,
@@ -186,6 +187,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
             processors,
+            algorithms: AlgorithmsOfSas::new(&platform.algorithms),
             known_caches: if platform.scheduler.knows_caches { cached } else { Vec::new() },
             frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
             has_stages: is_staged,

@@ -109,25 +109,25 @@ fn processors(platform: &Platform, seed: u64) -> (Vec<EngineModel>, Vec<Processo
     let mut caches = 0;
     for spec in &platform.processors {
         // Equation 7.
-        let cost = CostModel { t_init: t_init * spec.init_ratio, t_block: t_block * spec.enc_ratio };
+        let cost = |(init, enc)| CostModel { t_init: t_init * init, t_block: t_block * enc };
+        let costs: Vec<_> = platform.ratios_of(spec).into_iter().map(|ratios| ratios.map(cost)).collect();
         let way = way(platform, spec);
-        let predicted = predicted(platform, spec, way, cost);
         for number in 1..=spec.count {
             let name = if spec.count == 1 { spec.name.clone() } else { format!("{}-{number}", spec.name) };
             let is_cpu = spec.kind == ProcessorKind::Cpu;
-            // Each algorithm stands for a set of caches that do not hold the packet's SA.
-            let mut costs = vec![Some(predicted); 1 << known_caches];
-            let cache = spec.cache.as_ref().map(|cache| SaCache::new(cache, cost));
-            if let Some(cache) = &spec.cache {
-                let misses = costs.iter_mut().enumerate().filter(|(missing, _)| missing & (1 << caches) != 0);
-                misses.for_each(|(_, of)| *of = Some(with_miss(cache, predicted)));
-                caches += 1;
-            }
-            engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs });
+            // The low bits of the scheduler's algorithm are the caches that lack the packet's SA.
+            let scheduled = (0..costs.len() << known_caches).map(|of| {
+                let predicted = predicted(platform, spec, way, costs[of >> known_caches]?);
+                let misses = spec.cache.as_ref().filter(|_| known_caches > 0 && of >> caches & 1 == 1);
+                Some(misses.map_or(predicted, |cache| with_miss(cache, predicted)))
+            });
+            engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs: scheduled.collect() });
+            caches += usize::from(spec.cache.is_some());
             let buffers = (spec.prefetch, spec.write_buffer);
-            let mut processor = Processor::new(way, buffers, spec.depth, cost);
+            let mut processor = Processor::new(way, buffers, spec.depth, costs.clone());
+            processor.cache_bits = known_caches as u32;
             processor.set_transfers(spec.transfers, platform.scheduler.predicts_transfers);
-            processor.cache = cache;
+            processor.cache = spec.cache.map(SaCache::new);
             let place = processors.len() as u64;
             processor.deviation = spec.deviation.map(|deviation| Deviation::new(deviation, place, seed));
             processors.push(processor);

@@ -90,7 +90,10 @@ pub(crate) struct Processor<P> {
     core: Core,
     input: Input,
     pub(crate) busy_ticks: u64,
-    cost: CostModel,
+    /// Its cost by algorithm; those that it does not support have none.
+    costs: Vec<Option<CostModel>>,
+    /// The bits of the scheduler's algorithms below the algorithm itself.
+    pub(crate) cache_bits: u32,
     /// Its cache of SAs; without one, all SAs are available without delay.
     pub(crate) cache: Option<SaCache>,
     /// How its times differ from the estimates, if they do.
@@ -102,7 +105,7 @@ impl<P> Processor<P> {
         way: TransferMode,
         (prefetch, write_buffer): (bool, bool),
         depth: usize,
-        cost: CostModel,
+        costs: Vec<Option<CostModel>>,
     ) -> Self {
         Self {
             way,
@@ -116,7 +119,8 @@ impl<P> Processor<P> {
             core: Core::Empty,
             input: Input::Empty,
             busy_ticks: 0,
-            cost,
+            costs,
+            cache_bits: 0,
             cache: None,
             deviation: None,
         }
@@ -146,10 +150,11 @@ impl<P> Processor<P> {
     /// served in order, so an SA that is in the cache now will still be there when its turn comes.
     #[inline]
     pub(crate) fn processing(&mut self, now: u64, dispatch: &Dispatch<P>, blocks: u64) -> u64 {
+        let cost = || self.costs[usize::from(dispatch.algorithm >> self.cache_bits)].expect("it supports it");
         let estimate = match &mut self.cache {
-            Some(cache) => cache.use_for(dispatch.sa, blocks),
+            Some(cache) => cache.use_for(dispatch.sa, cost(), blocks),
             None if self.deviation.is_some() || self.predicted_transfers > 0 || blocks != dispatch.blocks => {
-                self.cost.cost(blocks)
+                cost().cost(blocks)
             }
             None => dispatch.predicted_processing,
         };
@@ -280,8 +285,8 @@ mod tests {
     use super::*;
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
-        let cost = CostModel { t_init: 0.0, t_block: 1.0 };
-        let mut processor = Processor::new(TransferMode::Buffered(0), (prefetch, write_buffer), 4, cost);
+        let costs = vec![Some(CostModel { t_init: 0.0, t_block: 1.0 })];
+        let mut processor = Processor::new(TransferMode::Buffered(0), (prefetch, write_buffer), 4, costs);
         for ticket in 0..3 {
             let dispatch = Dispatch {
                 engine: 0,

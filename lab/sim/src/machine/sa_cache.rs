@@ -18,31 +18,27 @@ struct Entry {
     older: u32,
 }
 
-/// A device's cache of SAs, and the cost of a multi-packet on that device.
+/// A device's cache of SAs.
 pub(crate) struct SaCache {
     entries: Vec<Entry>,
     /// Index of each SA in `entries`.
     places: HashMap<u32, u32>,
     newest: u32,
     oldest: u32,
-    /// Cost with the SA in the cache, and with an SA that has to be fetched.
-    hit: CostModel,
-    miss: CostModel,
+    spec: SaCacheSpec,
     hits: u64,
     misses: u64,
 }
 
 impl SaCache {
-    /// A cache that holds the SAs with the lowest numbers; `hit` is the cost of a multi-packet
-    /// whose SA is in the cache.
-    pub(crate) fn new(spec: &SaCacheSpec, hit: CostModel) -> Self {
+    /// A cache that holds the SAs with the lowest numbers.
+    pub(crate) fn new(spec: SaCacheSpec) -> Self {
         let mut cache = Self {
             entries: Vec::with_capacity(spec.sas),
             places: HashMap::with_capacity(spec.sas),
             newest: NONE,
             oldest: NONE,
-            hit,
-            miss: with_miss(spec, hit),
+            spec,
             hits: 0,
             misses: 0,
         };
@@ -58,13 +54,14 @@ impl SaCache {
         self.places.contains_key(&sa)
     }
 
-    /// Uses an SA for a multi-packet of this many blocks, and returns the processing time in ticks.
-    pub(crate) fn use_for(&mut self, sa: u32, blocks: u64) -> u64 {
+    /// Uses an SA for a multi-packet of this many blocks, and returns the processing time in ticks;
+    /// `hit` is the cost of a multi-packet whose SA is in the cache.
+    pub(crate) fn use_for(&mut self, sa: u32, hit: CostModel, blocks: u64) -> u64 {
         if let Some(place) = self.places.get(&sa).copied() {
             self.hits += 1;
             self.take_out(place);
             self.put_newest(place);
-            return self.hit.cost(blocks);
+            return hit.cost(blocks);
         }
         self.misses += 1;
         let place = self.oldest;
@@ -74,7 +71,7 @@ impl SaCache {
         entry.sa = sa;
         self.places.insert(sa, place);
         self.put_newest(place);
-        self.miss.cost(blocks)
+        with_miss(&self.spec, hit).cost(blocks)
     }
 
     pub(crate) fn report(&self) -> SaCacheReport {
@@ -117,11 +114,12 @@ mod tests {
     const MISS: u64 = 1_000_020;
 
     fn cache(sas: usize) -> SaCache {
-        SaCache::new(&SaCacheSpec { sas, miss_us: 1.0 }, CostModel { t_init: 10.0, t_block: 1.0 })
+        SaCache::new(SaCacheSpec { sas, miss_us: 1.0 })
     }
 
     fn times(cache: &mut SaCache, sas: &[u32]) -> Vec<u64> {
-        sas.iter().map(|sa| cache.use_for(*sa, 10)).collect()
+        let hit = CostModel { t_init: 10.0, t_block: 1.0 };
+        sas.iter().map(|sa| cache.use_for(*sa, hit, 10)).collect()
     }
 
     #[test]

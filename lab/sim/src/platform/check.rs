@@ -8,8 +8,11 @@ use convoy_scheduler::{ENGINES, Scheduler};
 use convoy_settings::nearest;
 use toml::de::DeTable;
 
+use super::algorithm::ALGORITHMS_MAX;
 use super::cache::SAS_MAX;
-use super::{BusSpec, Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec};
+use super::{
+    AlgorithmRatios, BusSpec, Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StagePosition, StageSpec,
+};
 use crate::aggregation::MTU_MIN;
 
 /// The most servers of a stage: each has a place in the machine.
@@ -154,11 +157,20 @@ impl Platform {
             self.check_names(),
         ];
         let buses = self.buses.iter().enumerate().flat_map(|(at, bus)| check_bus_spec(at, bus));
+        let algorithms = self.algorithms.iter().enumerate();
+        let algorithms = algorithms.map(|(at, of)| positive("algorithm", Some(at), "share", of.share, false));
         let processors = self.processors.iter().enumerate();
         let processors = processors.flat_map(|(at, processor)| self.check_processor(at, processor));
         let stages = self.stages.iter().enumerate().map(|(at, stage)| self.check_stage(at, stage));
-        let last = [self.check_processors(), self.check_cores(), self.check_queue(), self.check_frames()];
-        let all = single.into_iter().chain(buses).chain(processors).chain(stages).chain(last);
+        let last = [
+            self.check_processors(),
+            self.check_algorithms(),
+            self.check_cores(),
+            self.check_queue(),
+            self.check_frames(),
+        ];
+        let all =
+            single.into_iter().chain(buses).chain(algorithms).chain(processors).chain(stages).chain(last);
         all.filter_map(Result::err).collect()
     }
 
@@ -234,7 +246,8 @@ impl Platform {
 
     fn check_names(&self) -> Checked {
         let processors = self.processors.iter().map(|processor| &processor.name);
-        let lists: [(&'static str, Vec<&String>); 4] = [
+        let lists: [(&'static str, Vec<&String>); 5] = [
+            ("algorithm", self.algorithms.iter().map(|algorithm| &algorithm.name).collect()),
             ("bus", self.buses.iter().map(|bus| &bus.name).collect()),
             ("processor", processors.clone().collect()),
             // A stage's `on` may name a processor or cores, so that they share one set of names.
@@ -261,7 +274,43 @@ impl Platform {
             check_cache(at, processor),
             check_deviation(at, processor),
             check_buffers(at, processor),
+            self.check_supported(at, processor),
         ]
+    }
+
+    fn check_supported(&self, at: usize, processor: &ProcessorSpec) -> Checked {
+        let wrong = |what: String| Err(problem("processor", Some(at), "algorithms", what));
+        for (name, AlgorithmRatios { init_ratio, enc_ratio }) in processor.algorithms.iter().flatten() {
+            if !self.algorithms.iter().any(|algorithm| algorithm.name == *name) {
+                let known: Vec<&str> = self.algorithms.iter().map(|of| of.name.as_str()).collect();
+                let meant = nearest(name, &known).map(|meant| format!("; did you mean {meant:?}?"));
+                let meant = meant.unwrap_or_default();
+                return wrong(format!("there is no [[algorithm]] with the name {name:?}{meant}"));
+            }
+            for (key, ratio) in [("init_ratio", init_ratio), ("enc_ratio", enc_ratio)] {
+                if let Some(ratio) = ratio.filter(|ratio| !(ratio.is_finite() && *ratio >= 0.0)) {
+                    return wrong(format!("{name}.{key} = {ratio}; it must be a number 0 or more"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that each algorithm has a processor: its packets would stop the window.
+    fn check_algorithms(&self) -> Checked {
+        if self.algorithms.len() > ALGORITHMS_MAX {
+            let what = format!("there are {}; at most {ALGORITHMS_MAX} are possible", self.algorithms.len());
+            return Err(problem("algorithm", None, "", what));
+        }
+        let there = || self.processors.iter().filter(|processor| processor.count > 0);
+        for (at, algorithm) in self.algorithms.iter().enumerate() {
+            let supports = |processor: &ProcessorSpec| self.ratios_of(processor)[at].is_some();
+            if !there().any(supports) {
+                let what = format!("no processor supports {:?}, so its packets never leave", algorithm.name);
+                return Err(problem("algorithm", Some(at), "name", what));
+            }
+        }
+        Ok(())
     }
 
     fn check_processors(&self) -> Checked {

@@ -1,5 +1,6 @@
 //! The description of a platform, read from a TOML file as in `platforms/` or built in code.
 
+mod algorithm;
 mod cache;
 mod check;
 mod deviation;
@@ -13,6 +14,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use algorithm::AlgorithmsOfSas;
+pub use algorithm::{AlgorithmRatios, AlgorithmSpec, SupportedAlgorithms};
 pub use cache::SaCacheSpec;
 /// All errors of a platform's file, each with line, column and key.
 pub use convoy_settings::ConfigErrors as PlatformError;
@@ -39,6 +42,9 @@ pub struct Platform {
     /// Shared buses.
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
+    /// The algorithms that SAs use; without any, all SAs use one, which all processors support.
+    #[serde(default, rename = "algorithm", skip_serializing_if = "Vec::is_empty")]
+    pub algorithms: Vec<AlgorithmSpec>,
     /// Processors of multi-packets; on a tie, those of kind `cpu` lose
     /// (docs/lab/simulator.md: rule 3).
     #[serde(rename = "processor")]
@@ -122,6 +128,9 @@ pub struct ProcessorSpec {
     /// `T_enc_ratio`: its time for a block divided by the reference's (equation 7).
     #[serde(default = "ratio")]
     pub enc_ratio: f64,
+    /// The algorithms that it supports; without this, all of them, at its own ratios.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithms: Option<SupportedAlgorithms>,
     /// Whether the next input is transferred during computation (docs/lab/simulator.md: rule
     /// 5).
     #[serde(default)]
@@ -170,6 +179,7 @@ impl ProcessorSpec {
             depth: depth(),
             init_ratio: ratio(),
             enc_ratio: ratio(),
+            algorithms: None,
             prefetch: false,
             write_buffer: false,
             cache: None,

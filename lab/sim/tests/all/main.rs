@@ -2,6 +2,7 @@
 
 mod accelerators;
 mod aggregation;
+mod algorithms;
 mod by_hand;
 mod captures;
 mod claims;

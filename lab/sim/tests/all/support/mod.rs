@@ -43,6 +43,7 @@ pub(crate) fn easy(processors: Vec<ProcessorSpec>, window: usize) -> Platform {
         source: SourceSpec { rate_mbps: 8.0, header_bytes: 0, ..SourceSpec::default() },
         scheduler: SchedulerSpec { window, ..SchedulerSpec::default() },
         reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
+        algorithms: Vec::new(),
         buses: vec![BusSpec {
             name: "bus".to_owned(),
             clock_mhz: 1.0,
