@@ -14,10 +14,6 @@ use super::file;
 /// How late an engine may be before it is no longer waited for, in us, by default. Above what a
 /// time slice on a busy core adds to a prediction, far below what an operator would notice.
 const LATE_MARGIN_US: u64 = 200;
-/// The most multi-packets of a class and those below it at an engine, where there are several
-/// classes: a packet of a higher class waits for no more of them. Fewer cost throughput
-/// (docs/lab/results/classes.md).
-const CLASS_CREDITS: usize = 4;
 /// The baselines: only a program that has rivals has them.
 const BASELINES: [&str; 5] = ["cpu-only", "round-robin", "packet-size", "first-capable", "least-loaded"];
 /// The longest that packets may be held back, in us.
@@ -48,7 +44,6 @@ pub(super) fn scheduler(
     let config = SchedulerConfig {
         policy,
         late_margin: Some(late_margin_us * 1000),
-        class_credits: (classes > 1).then_some(CLASS_CREDITS),
         window,
         max_wait: max_wait_us * 1000,
         byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, 1..=u32::MAX),

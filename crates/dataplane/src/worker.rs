@@ -284,7 +284,10 @@ impl Worker {
                 if read && self.watch.is_ready(side, port) && self.may_read(side) {
                     let received = self.read(now_ns, side, port)?;
                     moved |= received > 0;
-                    more |= received == self.most_read;
+                    if received == self.most_read {
+                        more = true;
+                        self.read_on(now_ns, side, port)?;
+                    }
                 }
             }
         }
@@ -319,6 +322,16 @@ impl Worker {
         let reserve = pool.total(FrameSize::Small) / 4;
         let has_frames = pool.has_more_than(FrameSize::Small, reserve);
         !blocked && has_frames && self.pipeline.may_read()
+    }
+
+    /// Where packets have classes, reads more from a port that had a full burst, so that a packet
+    /// of a high class is found behind those of lower ones.
+    #[inline(never)]
+    fn read_on(&mut self, now_ns: u64, side: Side, port: usize) -> Result<(), PortError> {
+        if self.pipeline.has_classes() && self.may_read(side) {
+            self.read(now_ns, side, port)?;
+        }
+        Ok(())
     }
 
     /// Takes in packets of its own SAs that other workers received.

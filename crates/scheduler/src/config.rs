@@ -28,11 +28,6 @@ pub struct SchedulerConfig {
     /// late can do the work. This bounds how long an engine that hangs, or is slower than
     /// predicted, holds others up. With `None` it is waited for however late it is.
     pub late_margin: Option<u64>,
-    /// With several classes: the most multi-packets of a class and those below it that an engine is
-    /// given, so that packets of a higher class find no more of them ahead; the highest class has
-    /// no such bound. The exemption is that of [`Research::credits`]. `None` for as many as the
-    /// depth allows: a class then precedes others in the window alone.
-    pub class_credits: Option<usize>,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
     /// How long the window may hold packets back to grow a multi-packet, from the arrival of its
@@ -79,6 +74,10 @@ pub struct Research {
     /// than what the slowest engine would need for the multi-packet may hold more, up to its depth.
     /// `None` for as many as the depth allows.
     pub credits: Option<usize>,
+    /// With several classes: the most multi-packets of a class and those below it that an engine is
+    /// given, so that packets of a higher class find no more of them ahead; the highest class has
+    /// no such bound. The exemption is that of `credits`. `None` for as many as the depth allows.
+    pub class_credits: Option<usize>,
     /// Bytes in the window at which it is full though it could hold more packets: the upper bound
     /// on its total number of bytes that the small-packets paper proposes (section IV-B.1). The
     /// packet that reaches it still enters; the next ones find no room. Unlike
@@ -92,7 +91,6 @@ impl Default for SchedulerConfig {
         Self {
             policy: Policy::FinishingTime,
             late_margin: None,
-            class_credits: None,
             window: 32,
             max_wait: 0,
             byte_limit: 65_536,
@@ -114,6 +112,7 @@ impl Default for Research {
             depth_unit: DepthUnit::MultiPackets,
             ageing: None,
             credits: None,
+            class_credits: None,
             window_bytes: u64::MAX,
         }
     }
@@ -133,7 +132,7 @@ impl SchedulerConfig {
         if !(1..=CLASSES).contains(&self.classes) {
             return Err(ConfigError::Classes(self.classes));
         }
-        if self.research.credits == Some(0) || self.class_credits == Some(0) {
+        if self.research.credits == Some(0) || self.research.class_credits == Some(0) {
             return Err(ConfigError::Credits);
         }
         if self.byte_limit == 0 {

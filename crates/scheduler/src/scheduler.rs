@@ -56,7 +56,7 @@ pub enum Completed {
 /// record of a multi-packet at an engine.
 pub struct Scheduler<T, R = ()> {
     pub(crate) config: SchedulerConfig,
-    bounds: Bounds,
+    bounds: CreditBounds,
     /// Current size of the window, in packets.
     pub(crate) size: usize,
     pub(crate) core: CoreLoad,
@@ -84,7 +84,7 @@ pub(crate) struct CoreLoad {
 }
 
 /// Credits of the configuration as a search has them.
-struct Bounds {
+struct CreditBounds {
     all: u32,
     class: u32,
 }
@@ -119,7 +119,10 @@ impl<T, R> Scheduler<T, R> {
         let (least, most) = config.adaptive.unwrap_or((config.window, config.window));
         let size = config.window.clamp(least, most);
         Ok(Self {
-            bounds: Bounds { all: bound(config.research.credits), class: bound(config.class_credits) },
+            bounds: CreditBounds {
+                all: bound(config.research.credits),
+                class: bound(config.research.class_credits),
+            },
             size,
             core: CoreLoad::default(),
             window: Window::new(WindowSize {

@@ -237,7 +237,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
         ageing: research.ageing,
         credits: research.credits,
-        class_credits: config.class_credits,
+        class_credits: research.class_credits,
         pool: None,
         predicts_transfers: false,
         on: None,

@@ -6,10 +6,10 @@
 //! - `cpu-only`: the CPU alone; other engines only if no available CPU supports the algorithm.
 //! - `round-robin`: the engines with room in turns.
 //! - `packet-size`: multi-packets of fewer than 128 bytes to the CPU, others to an accelerator,
-//!    like DPDK's cryptodev scheduler with two workers.
+//!   like DPDK's cryptodev scheduler with two workers.
 //! - `first-capable`: the first capable accelerator, like the OpenBSD Cryptographic Framework.
 //! - `least-loaded`: the lowest wait among engines with room, whatever the multi-packet costs
-//!    there.
+//!   there.
 //!
 //! Rules from the literature:
 //! - `met`: the engine with the shortest processing time, whatever waits there (Braun et al. 2001).

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 /// Packets that wait at a port, as in the ring of a network interface; further ones are dropped.
-const RING_PACKETS: usize = 512;
+pub(crate) const RING_PACKETS: usize = 512;
 
 /// Offered load.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -18,6 +18,7 @@
 
 mod arrivals;
 mod capture;
+mod classes;
 mod comparison;
 mod core_use;
 mod cores;
@@ -42,6 +43,7 @@ mod verdict;
 
 pub use arrivals::Load;
 pub use capture::DemoCapture;
+pub use classes::{ClassFigures, ClassTrial};
 pub use comparison::Comparison;
 pub use core_use::CoreUse;
 pub use delivery::DeliveryLatency;
@@ -52,7 +54,7 @@ pub use machine::DemoMachine;
 pub use measure::{Bench, Measurement, Plan, RoundFigures};
 pub use platform::{DemoEngine, Platform, TunnelSet};
 pub use report::{DemoEngineReport, LiveView, TrialReport};
-pub use rule::Rule;
+pub use rule::{ClassCredits, Rule};
 pub use spread::Spread;
 pub use traffic::{IMIX, Traffic};
 pub use trial::Trial;
@@ -70,6 +72,12 @@ const TRAFFIC_PACKETS: usize = 20_000;
 /// The demo's traffic without a capture, for both directions.
 pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
     both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
+}
+
+/// As [`imix`], with urgent packets: those of the first of the tunnels have the DSCP of expedited
+/// forwarding, which a [rule with classes](Rule::with_classes) puts into the higher class.
+pub fn urgent_imix(seed: u64) -> [Arc<Traffic>; 2] {
+    both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(|traffic| Arc::new(traffic.with_urgent()))
 }
 
 /// UDP packets between random hosts of `tunnels` tunnels, for both directions. `lengths` are

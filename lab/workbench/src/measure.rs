@@ -37,6 +37,9 @@ pub struct Measurement {
     pub latency: DeliveryLatency,
     /// Share of each engine in the packets, 0 to 1.
     pub shares: Vec<f64>,
+    /// The part of the time in which each engine worked, by its own clock, 0 to 1; 0 if it does not
+    /// report it.
+    pub busy: Vec<f64>,
     /// Packets sent, over all rounds.
     pub sent: u64,
     /// Packets that arrived unchanged and in order.
@@ -185,6 +188,7 @@ impl Measurement {
                 p999_us: of(&|round| round.latency.p999_us),
             },
             shares: (0..engines).map(|at| of(&|round| round.engines[at].share)).collect(),
+            busy: (0..engines).map(|at| of(&|round| round.engines[at].busy_s() / round.elapsed_s)).collect(),
             sent: sum(|round| round.sent),
             good: sum(|round| round.good),
             is_perfect: rounds.iter().all(|round| round.is_perfect),
@@ -211,6 +215,7 @@ impl Measurement {
             packets_per_multi_packet: 1.0,
             latency: DeliveryLatency { p99_us: of(|round| round.p99_us), ..DeliveryLatency::default() },
             shares: Vec::new(),
+            busy: Vec::new(),
             sent: 0,
             good: 0,
             is_perfect: true,

@@ -32,6 +32,13 @@ pub struct DemoEngineReport {
     pub prediction_error_ns: f64,
 }
 
+impl DemoEngineReport {
+    /// How long it worked by its own clock, in s.
+    pub(crate) fn busy_s(&self) -> f64 {
+        self.service_ns * self.packets as f64 * 1e-9
+    }
+}
+
 /// State of a running trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveView {
@@ -78,6 +85,8 @@ pub struct TrialReport {
     pub mbps: f64,
     /// Latency of the packets.
     pub latency: DeliveryLatency,
+    /// How long it took until nothing moved any more, in s.
+    pub elapsed_s: f64,
     /// Packets per multi-packet, over all engines of the gateway under test.
     pub packets_per_multi_packet: f64,
     /// Engines of the gateway under test.

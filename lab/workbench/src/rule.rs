@@ -15,13 +15,20 @@ pub struct Rule {
     pub full_queue: FullQueue,
     /// A baseline, or a rule from the literature, that takes the policy's place.
     pub rival: Option<HeuristicFactory>,
+    /// Two traffic classes, the first tunnel's [urgent](crate::urgent_imix) packets in the higher
+    /// one; `None` for one class.
+    pub classes: Option<ClassCredits>,
 }
+
+/// The most multi-packets of the lower class that an engine is given; `None` for no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassCredits(pub Option<usize>);
 
 impl Rule {
     /// The default, as published: in order of arrival, and waits for the engine with the lowest
     /// finishing time.
     pub const DEFAULT: Self =
-        Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, rival: None };
+        Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, rival: None, classes: None };
     /// As [`DEFAULT`](Self::DEFAULT), but the lowest finishing time among engines with room.
     pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::DEFAULT };
     /// The policy that considers the whole window.
@@ -42,6 +49,11 @@ impl Rule {
         Self { rival: Some(rival), ..Self::DEFAULT }
     }
 
+    /// The default, with two traffic classes.
+    pub fn with_classes(credits: Option<usize>) -> Self {
+        Self { classes: Some(ClassCredits(credits)), ..Self::DEFAULT }
+    }
+
     /// The name of what chooses, without options.
     pub fn name(&self) -> &'static str {
         self.rival.map_or(self.policy.name(), |rival| rival.name)
@@ -56,7 +68,14 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        if self.is_baseline() { Ok(()) } else { write!(f, ", {}", self.full_queue) }
+        if !self.is_baseline() {
+            write!(f, ", {}", self.full_queue)?;
+        }
+        match self.classes {
+            None => Ok(()),
+            Some(ClassCredits(None)) => f.write_str(", two classes"),
+            Some(ClassCredits(Some(credits))) => write!(f, ", two classes, {credits} credits"),
+        }
     }
 }
 

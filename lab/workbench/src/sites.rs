@@ -8,7 +8,8 @@ use convoy_ipsec::Proposal;
 use rand::Rng;
 
 use super::platform::Platform;
-use super::rule::Rule;
+use super::rule::{ClassCredits, Rule};
+use super::traffic::URGENT_DSCP;
 
 /// Tunnels between the two sites, each with one SA per direction.
 pub(crate) const TUNNELS: usize = 8;
@@ -25,10 +26,18 @@ pub(crate) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
     };
     let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
-        let mut text = format!("[scheduler]\npolicy = \"{}\"\nwindow = {window}\n{engines}", rule.policy);
+        let classes = match rule.classes {
+            Some(_) => format!("classes = 2\ndscp = {{ {URGENT_DSCP} = 0 }}\n"),
+            None => String::new(),
+        };
+        let mut text =
+            format!("[scheduler]\npolicy = \"{}\"\nwindow = {window}\n{classes}{engines}", rule.policy);
         tunnels(&mut text, site, platform, &keys);
         let mut config = Config::parse_at("demo.toml", &text, &Basis::of(&convoy_devices::KINDS))
             .expect("the demo's own configuration is good");
+        if let Some(ClassCredits(credits)) = rule.classes {
+            config.scheduler.research.class_credits = credits;
+        }
         config.scheduler.research.full_queue = rule.full_queue;
         config.scheduler.research.heuristic = rule.rival;
         config

@@ -10,6 +10,10 @@ use rand::{Rng, RngExt, SeedableRng};
 /// The simple IMIX: lengths in bytes, IP header included, and their weights. The largest is reduced
 /// to the demo's inner MTU, so that nothing is fragmented.
 pub const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
+/// The DSCP of urgent packets: expedited forwarding (RFC 3246).
+pub(crate) const URGENT_DSCP: u8 = 46;
+/// The tunnel of urgent packets: all of it, since packets of an SA keep their order.
+pub(crate) const URGENT_TUNNEL: usize = 0;
 /// One in this many packets is from the capture.
 const CAPTURE_EVERY: usize = 4;
 
@@ -34,6 +38,14 @@ impl Traffic {
     /// The packet at an index.
     pub fn packet(&self, at: usize) -> &[u8] {
         &self.packets[at]
+    }
+
+    /// Makes the packets of [`URGENT_TUNNEL`] urgent.
+    pub(crate) fn with_urgent(mut self) -> Self {
+        for at in &self.of_tunnel[URGENT_TUNNEL] {
+            convoy_packet::ip::set_traffic_class(&mut self.packets[*at as usize], URGENT_DSCP << 2);
+        }
+        self
     }
 
     /// Number of packets before they repeat.

@@ -259,6 +259,7 @@ impl Pair {
             packets_per_second: good as f64 / elapsed.as_secs_f64(),
             mbps: self.mbps(elapsed),
             latency: DeliveryLatency::of(&self.deliveries),
+            elapsed_s: elapsed.as_secs_f64(),
             packets_per_multi_packet: packets as f64 / multi_packets.max(1) as f64,
             engines: view.engines,
             events,

@@ -46,6 +46,9 @@ use worker_overhead::OverheadAverage;
 /// Packets that may wait for room in the window while ports are read regardless; further ones are
 /// dropped. The pool has 512 frames for long packets.
 const MOST_WAITING: usize = 256;
+/// As [`MOST_WAITING`] where packets have classes and ports are read always: these wait here in
+/// place of their port's ring.
+const MOST_CLASSED_WAITING: usize = 1024;
 /// How long packets must have waited without a break before ports are read regardless, in ns: until
 /// then a burst is better off in the port's queue, which is longer.
 const BEHIND_NS: u64 = 10_000_000;
@@ -212,16 +215,22 @@ impl Pipeline {
         self.sheds = true;
     }
 
-    /// Whether ports may be read.
+    /// Whether packets have classes.
+    pub fn has_classes(&self) -> bool {
+        self.stage.has_classes()
+    }
+
+    /// Whether ports may be read. With several classes always: a packet of a high class must not
+    /// wait at its port behind those of lower ones, of which the excess is dropped.
     pub fn may_read(&self) -> bool {
-        self.has_room() || self.is_shedding()
+        self.has_room() || self.is_shedding() || self.stage.has_classes()
     }
 
     /// How many of at most `most` packets may be taken that other workers have handed over. When
     /// room is short they get half of it, and packets from the ports the other half.
     pub fn room_for_handed(&self, most: usize) -> usize {
         let half = || MOST_WAITING.saturating_sub(self.stage.in_line()).div_ceil(2).min(most);
-        match (self.has_room(), self.is_shedding()) {
+        match (self.has_room() || self.stage.has_classes(), self.is_shedding()) {
             (true, _) => most,
             (false, true) => half(),
             (false, false) => 0,

@@ -17,7 +17,7 @@ use convoy_ipsec::{
 use convoy_packet::{Frame, Offload};
 use convoy_scheduler::Input;
 
-use super::{MOST_WAITING, Pipeline, Released, StageContext};
+use super::{MOST_CLASSED_WAITING, MOST_WAITING, Pipeline, Released, StageContext};
 
 /// A burst of at least this length shows that more is at hand.
 const FULL_BURST: usize = 32;
@@ -111,7 +111,10 @@ impl Pipeline {
         let Self { stage, ipsec, pool, released, .. } = self;
         let context = &mut StageContext { tables: &mut ipsec.tables, pool, released };
         stage.enter(now_ns, input, &mut packets, context);
-        if !stage.is_empty() {
+        if stage.has_classes() {
+            // What else the round reads may be of a higher class.
+            stage.trim(MOST_CLASSED_WAITING, context.released);
+        } else if !stage.is_empty() {
             // Later packets of the same round may make a multi-packet longer.
             let input = if stage.scheduler.has_bursts() { input } else { Input::More };
             stage.advance(now_ns, input, context);
@@ -125,7 +128,7 @@ impl Pipeline {
 
     /// Drops packets without room, where reading goes on regardless.
     fn shed(&mut self, packets: &mut Vec<CryptoPacket>, direction: Direction) {
-        if !self.sheds || self.has_room() {
+        if !self.sheds || self.has_room() || self.stage.has_classes() {
             return;
         }
         let room = MOST_WAITING.saturating_sub(self.stage.in_line()).min(packets.len());

@@ -8,10 +8,10 @@
 mod admission;
 mod again;
 mod dispatch;
+mod line;
 mod sas;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::task::Waker;
 
 use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Takes};
@@ -29,6 +29,7 @@ use super::train::{Algorithms, OrderPosition, SeenSas, Train};
 use crate::append::append;
 use crate::clock::Clock;
 use crate::trace::Tracer;
+use line::WaitingLine;
 use sas::{Retiring, StageSa};
 
 /// Assumed cost of sorting a packet by SA in the window where it was not measured, in ns.
@@ -129,8 +130,7 @@ pub struct CryptoStage {
     /// Whether an engine works off this core.
     has_engine_elsewhere: bool,
     seen: RefCell<SeenSas>,
-    /// Packets for which the window has no room yet.
-    line: VecDeque<CryptoPacket>,
+    line: WaitingLine,
     /// Trains that failed engines left unfinished.
     again: Again,
     /// A train that waits for frames to copy its input to.
@@ -169,6 +169,7 @@ impl CryptoStage {
                 }
             })
             .collect();
+        let line = WaitingLine::new(config.scheduler.classes, &config.scheduler.discipline);
         let mut scheduler = Scheduler::with_records(config.scheduler.clone(), models)?;
         scheduler.set_window_cost(config.window_ns);
         let (mut counts_sas, mut has_engine_elsewhere) = (false, false);
@@ -197,7 +198,7 @@ impl CryptoStage {
             counts_sas,
             has_engine_elsewhere,
             seen: RefCell::default(),
-            line: VecDeque::new(),
+            line,
             again: Again::new(),
             held: None,
             starved_since_ns: None,
@@ -282,6 +283,11 @@ impl CryptoStage {
     /// Whether no packet is inside.
     pub fn is_empty(&self) -> bool {
         self.inside == 0
+    }
+
+    /// Whether packets have classes: those in the line are sorted by them.
+    pub fn has_classes(&self) -> bool {
+        self.line.classes() > 1
     }
 
     /// Packets in the line before the window.

@@ -19,6 +19,7 @@ use convoy_scheduler::{
 use super::*;
 use crate::clock::VirtualTime;
 
+mod classes;
 mod elsewhere;
 mod gathering;
 mod installing;
@@ -202,7 +203,7 @@ fn in_turns() -> SchedulerConfig {
 
 /// Every policy and a heuristic, and with it every rule for full queues.
 fn by_seed(seed: u64) -> SchedulerConfig {
-    let bit = |bit: u32| ((seed / 3 >> bit) & 1) as usize;
+    let bit = |bit: u32| (((seed / 3) >> bit) & 1) as usize;
     SchedulerConfig {
         policy: Policy::ALL[bit(0)],
         late_margin: (bit(1) == 1).then_some(2_000),

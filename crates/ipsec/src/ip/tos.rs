@@ -77,6 +77,10 @@ pub(crate) const fn decapsulate(outer: u8, inner: u8) -> Option<u8> {
 /// DSCP values in all.
 pub const DSCP_VALUES: usize = 64;
 
+/// The class of packets that the gateway makes itself, the highest: they are few, and under load a
+/// tunnel would look dead without them.
+pub(crate) const OWN_CLASS: u8 = 0;
+
 /// The scheduler's traffic class, 0 highest, for every DSCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassMap([u8; DSCP_VALUES]);

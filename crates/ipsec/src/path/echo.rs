@@ -12,6 +12,7 @@ use crate::drops::DropReason;
 use crate::esp::batch_template::RAW_TAILROOM_BYTES;
 use crate::esp::job::{CryptoPacket, Direction};
 use crate::esp::outer_header::Inner;
+use crate::ip::tos::OWN_CLASS;
 use crate::sa::id::{InboundId, OutboundId, SaIndex, TunnelId};
 use crate::sad::path_mtu::{LEAST_V4, LEAST_V6};
 
@@ -115,8 +116,7 @@ impl Tables {
         let frame = pool.take_filled(&[&echo.to_bytes(), data].concat(), RAW_TAILROOM_BYTES)?;
         // It finds out what the path carries, so it must not be cut on the way.
         let inner = Inner { next_header: AGGFRAG, traffic_class: 0, dont_fragment: true };
-        let class = self.config.classes.class_of(0);
-        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, class, sa.raw_context(inner)))
+        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, OWN_CLASS, sa.raw_context(inner)))
     }
 
     /// Counts an echo that has done what it came for.

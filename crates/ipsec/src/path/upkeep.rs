@@ -8,6 +8,7 @@ use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::esp::job::{CryptoPacket, Direction};
 use crate::esp::outer_header::{Inner, write_udp};
+use crate::ip::tos::OWN_CLASS;
 use crate::nat::carried::KEEPALIVE;
 use crate::nat::flows::{NatFlow, NatFlows};
 use crate::path::timers::{Timer, Timers};
@@ -102,9 +103,8 @@ impl Upkeep {
         let id = sas.into_iter().find(fits)?;
         let sa = tables.sad.outbound.hot(id.0)?;
         let inner = Inner { next_header: NO_NEXT_HEADER, traffic_class: 0, dont_fragment: false };
-        let class = tables.config.classes.class_of(0);
         let frame = pool.take_filled(&DUMMY, 0)?;
-        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, class, sa.raw_context(inner)))
+        Some(CryptoPacket::new(frame, id.into(), Direction::Seal, OWN_CLASS, sa.raw_context(inner)))
     }
 
     /// When a packet last left by a flow, according to some of its SAs. If it has more than are

@@ -1,6 +1,6 @@
 //! The guarantees of the classes.
 
-use convoy_scheduler::{ClassDiscipline, Input, SchedulerConfig};
+use convoy_scheduler::{ClassDiscipline, Input, Research, SchedulerConfig};
 
 use crate::rules::{item, scheduler};
 
@@ -62,8 +62,8 @@ fn with_one_class_in_use_the_class_of_a_packet_changes_nothing() {
 
 #[test]
 fn higher_class_finds_no_more_of_lower_ones_at_an_engine_than_their_credits() {
-    let config =
-        SchedulerConfig { window: 8, classes: 3, class_credits: Some(2), ..SchedulerConfig::default() };
+    let research = Research { class_credits: Some(2), ..Research::default() };
+    let config = SchedulerConfig { window: 8, classes: 3, research, ..SchedulerConfig::default() };
     let mut scheduler = scheduler(config, 8);
     let mut sends = |sa, class| {
         scheduler.push(0, item(sa, class, sa)).expect("room");

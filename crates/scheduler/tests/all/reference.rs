@@ -31,6 +31,7 @@ impl Pair {
                 full_queue: limits.full_queue,
                 depth_unit: limits.depth_unit,
                 credits: limits.credits,
+                class_credits: None,
                 heuristic: None,
             },
             ..SchedulerConfig::default()

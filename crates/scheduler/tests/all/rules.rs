@@ -358,8 +358,8 @@ proptest! {
     ) {
         let adaptive = adaptive.then_some((1, 64));
         let config = SchedulerConfig {
-            policy, class_credits, window, classes, discipline, adaptive, measure,
-            research: Research { full_queue, depth_unit, credits, ..Research::default() },
+            policy, window, classes, discipline, adaptive, measure,
+            research: Research { full_queue, depth_unit, credits, class_credits, ..Research::default() },
             ..SchedulerConfig::default()
         };
         let mut scheduler = scheduler(config, 2);

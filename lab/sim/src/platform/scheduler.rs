@@ -138,7 +138,6 @@ impl SchedulerSpec {
         Ok(SchedulerConfig {
             policy: self.policy()?,
             late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
-            class_credits: self.class_credits,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
             byte_limit: self.byte_limit.unwrap_or(u32::MAX),
@@ -170,6 +169,7 @@ impl SchedulerSpec {
             depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
             ageing: self.ageing,
             credits: self.credits,
+            class_credits: self.class_credits,
             window_bytes: self.window_bytes.unwrap_or(u64::MAX),
         })
     }

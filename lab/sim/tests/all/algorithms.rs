@@ -95,7 +95,8 @@ fn algorithms_that_cost_the_same_everywhere_change_nothing() {
 
 #[test]
 fn known_cache_and_algorithm_are_predicted_together() {
-    // Predictions are exact: a wrong one would be corrected, and the processing time differ from it.
+    // Predictions are exact: a wrong one would be corrected, and the processing time differ from
+    // it.
     let cached = [("enc_ratio = 0.5\n", "enc_ratio = 0.5\ncache = { sas = 8, miss_us = 3.0 }\n")];
     let (processors, times) = run(platform(&cached));
     assert!(processors.values().filter(|of| !of.contains(&1)).count() >= 10, "3DES is the CPU's");

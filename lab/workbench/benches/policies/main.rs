@@ -73,7 +73,9 @@ fn costs_of(engines: &[DemoEngine]) -> String {
 }
 
 fn table(load: &str, platform: &Platform, measured: &[Measurement]) {
-    let shares: Vec<String> = platform.engines.iter().map(|engine| format!("{}, %", engine.name)).collect();
+    // Of the packets, and of the time.
+    let shares: Vec<String> =
+        platform.engines.iter().map(|engine| format!("{}, %, busy, %", engine.name)).collect();
     let columns = ["packets/s", "lost, %", "p50, us", "p99, us", "p99.9, us", "per multi-packet"];
     println!(
         "\n| {load} | {} | {} |\n|{}",
@@ -88,12 +90,14 @@ fn table(load: &str, platform: &Platform, measured: &[Measurement]) {
         latency,
         packets_per_multi_packet,
         shares,
+        busy,
         is_perfect,
         ..
     } in measured
     {
         assert!(is_perfect, "{rule}: not every packet came out byte for byte and in order");
-        let shares: Vec<String> = shares.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+        let of_engine = |(share, busy): (&f64, &f64)| format!("{:.0}, {:.0}", share * 100.0, busy * 100.0);
+        let shares: Vec<String> = shares.iter().zip(busy).map(of_engine).collect();
         println!(
             "| {rule} | {packets_per_second:.0} | {:.1} | {:.0} | {:.0} | {:.0} | {packets_per_multi_packet:.2} | {} |",
             refused * 100.0,

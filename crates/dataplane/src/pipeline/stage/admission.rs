@@ -14,6 +14,7 @@ impl CryptoStage {
     /// behind packets that wait already. `packets` is left empty. Packets that their port has
     /// opened, or that were refused, only wait for those before them. A burst that stays as it came
     /// and finds nothing before it becomes a train at once; `input` says whether more is at hand.
+    /// With several classes all wait until [`advance`](Self::advance) is called.
     pub fn enter(
         &mut self,
         now_ns: u64,
@@ -27,7 +28,7 @@ impl CryptoStage {
         if packets.is_empty() {
             return;
         }
-        if !self.line.is_empty() {
+        if !self.line.is_empty() || self.has_classes() {
             self.inside += packets.len() as u64;
             return self.line.extend(packets.drain(..));
         }
@@ -53,6 +54,18 @@ impl CryptoStage {
         let mut packets = packets.drain(..);
         let refused = packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, released).err());
         self.line.extend(refused.into_iter().chain(packets));
+    }
+
+    /// Refuses what waits in the line beyond so many packets: the latest of the lowest class, or
+    /// with weights of the one that has most for its weight.
+    pub fn trim(&mut self, most: usize, released: &mut Released) {
+        while self.line.len() > most
+            && let Some(mut packet) = self.line.pop_last()
+        {
+            packet.status = CryptoStatus::Refused(DropReason::Overloaded);
+            released.of(packet.direction).push(packet);
+            self.inside -= 1;
+        }
     }
 
     /// Executes the dispatch of a burst, and leaves an empty buffer in `packets`.
@@ -92,17 +105,17 @@ impl CryptoStage {
     /// Moves packets from the line into the window as far as there is room.
     pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
         while self.scheduler.room() > 0
-            && let Some(direction) = self.line.front().map(|first| first.direction)
+            && let Some(direction) = self.line.direction()
         {
             if self.scheduler.sorts_all(self.outstanding()) {
                 return self.sort_line_in(now_ns, released);
             }
-            let of_one = self.line.iter().take_while(|packet| packet.direction == direction);
+            let of_one = self.line.first().take_while(|packet| packet.direction == direction);
             let burst = self.burst_of(of_one.take(LONGEST_BURST));
             match self.scheduler.admission(&burst) {
                 Admission::Whole => {
                     let mut packets = self.spare.pop().unwrap_or_default();
-                    packets.extend(self.line.drain(..burst.packets));
+                    self.line.take_first(burst.packets, &mut packets);
                     self.scheduler.push_burst(&mut packets, &burst);
                     self.keep_buffer(packets);
                 }
@@ -114,9 +127,15 @@ impl CryptoStage {
     }
 
     fn sort_line_in(&mut self, now_ns: u64, released: &mut Released) {
-        while let Some(packet) = self.line.pop_front() {
-            if let Err(refused) = self.sort_in(now_ns, packet, released) {
-                return self.line.push_front(refused);
+        for class in 0..self.line.classes() {
+            while self.scheduler.room() > 0
+                && let Some(packet) = self.line.pop(class)
+            {
+                if let Err(refused) = self.sort_in(now_ns, packet, released) {
+                    self.line.push_front(refused);
+                    // Another class may have room: part of the window is reserved for each.
+                    break;
+                }
             }
         }
     }

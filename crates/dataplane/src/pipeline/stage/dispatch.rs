@@ -16,6 +16,9 @@ const MEASURED_EVERY: u32 = 17;
 /// Engines elsewhere are asked for completions whenever engines on this core have worked for this
 /// long, in ns: they may have nothing left to do, and the choice depends on what they have.
 const LOOKED_AT_EVERY_NS: u64 = 2_000;
+/// So many packets are dispatched before ports are read again, where packets have classes: one of a
+/// high class that arrives meanwhile waits for no more of lower ones.
+const CLASSED_PACKETS: usize = 64;
 /// How long a train waits for a frame while no engine holds any, in ns. By then ports have sent
 /// what they hold; the remaining frames belong to packets that wait behind this train.
 const STARVED_NS: u64 = 10_000_000;
@@ -26,12 +29,17 @@ impl CryptoStage {
     pub fn advance(&mut self, mut now_ns: u64, input: Input, context: &mut StageContext<'_>) -> bool {
         let mut moved = false;
         let mut look_at_ns = now_ns + LOOKED_AT_EVERY_NS;
+        let mut left = if self.has_classes() { CLASSED_PACKETS } else { usize::MAX };
         loop {
+            if left == 0 {
+                return true;
+            }
             self.admit_line(now_ns, context.released);
             // A full window is dispatched whatever the ports report.
             let input = if self.line.is_empty() { input } else { Input::More };
             match self.next_train(now_ns, input, context) {
                 Some((train, given)) => {
+                    left = left.saturating_sub(train.packets.len());
                     if self.carry_out(now_ns, train, given, context) {
                         moved = true;
                         if self.is_idle() {

@@ -163,8 +163,7 @@ impl CryptoStage {
     fn is_gone(&self, retiring: &mut Retiring) -> bool {
         let sa = retiring.sa;
         if retiring.behind.is_none()
-            && (self.line.iter().any(|packet| packet.sa == sa)
-                || self.scheduler.holds(sa.0, |packet| packet.sa.0))
+            && (self.line.has(sa) || self.scheduler.holds(sa.0, |packet| packet.sa.0))
         {
             return false;
         }

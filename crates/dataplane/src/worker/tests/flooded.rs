@@ -11,6 +11,11 @@ use crate::pipeline::PipelineResources;
 const FLOOD: u32 = 3_000;
 const OTHERS: u32 = 30;
 
+fn slow_engine() -> Box<dyn Engine> {
+    let plan = FaultPlan::once(InjectedFault::Slow { polls: u32::MAX }, 0);
+    Box::new(Faulty::new(Box::new(Software::new("engine")), plan))
+}
+
 /// Both workers, the first with an engine that is slower than any flood, and the far end of its
 /// port outside.
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
@@ -24,10 +29,8 @@ fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
         .into_iter()
         .zip(0_u16..)
         .map(|(handoff, number)| {
-            let software = Box::new(Software::new("engine"));
-            let plan = FaultPlan::once(InjectedFault::Slow { polls: u32::MAX }, 0);
             let engine: Box<dyn Engine> =
-                if number == 0 { Box::new(Faulty::new(software, plan)) } else { software };
+                if number == 0 { slow_engine() } else { Box::new(Software::new("engine")) };
             let clock = time.clock();
             let resources = PipelineResources { directory: Arc::clone(&directory), ..clock.into() };
             let fixture = Fixture { tunnels: 2, worker: number, ..Fixture::default() };
@@ -69,4 +72,26 @@ fn a_worker_that_is_flooded_itself_hands_the_packets_of_others_over() {
     let dropped = reasons(&flooded);
     assert!(matches!(dropped[..], [(DropReason::Overloaded, count)] if count > 1_000), "{dropped:?}");
     assert_eq!(reasons(&other), [(DropReason::IntegrityFailed, u64::from(OTHERS))], "they have come there");
+}
+
+#[test]
+fn worker_that_is_alone_reads_on_where_packets_have_classes() {
+    for (classes, reads_on) in [(1, false), (2, true)] {
+        let time = VirtualTime::new();
+        let mut costs = Costs::without_cache();
+        costs.set_fixed("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
+        let (outside, mut network) = memory::link("outside", "network", 2 * FLOOD as usize, 1_500);
+        let scheduler = SchedulerConfig { classes, ..Fixture::default().scheduler };
+        let fixture = Fixture { scheduler, ..Fixture::default() };
+        let pipeline = fixture.pipeline(vec![slow_engine()], &costs, time.clock());
+        let mut worker = Worker::new(pipeline, Vec::new(), vec![Box::new(outside)]);
+        let mut pool = FramePool::new(2 * FLOOD as usize, 0);
+        send(&mut network, &mut pool, SPI_IN, FLOOD);
+        for _ in 0..1_000 {
+            time.advance_to(time.now_ns() + 100_000);
+            worker.round(true).expect("no port fails");
+        }
+        let dropped: u64 = worker.pipeline().ipsec().tables.drops().met().map(|(_, count)| count).sum();
+        assert_eq!(dropped > 1_000, reads_on, "{classes} classes: {dropped} dropped");
+    }
 }
