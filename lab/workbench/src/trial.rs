@@ -34,8 +34,9 @@ const LINK_MTU: usize = 1500;
 const ETHERNET_BYTES: u64 = 8 + 14 + 4 + 12;
 /// Interval of the live view.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
-/// Longest wait for the last packets to arrive.
-const DRAIN: Duration = Duration::from_secs(10);
+/// Longest wait for the last packets to arrive: where other programs have most of the cores, an
+/// engine may take seconds for what it holds.
+const DRAIN: Duration = Duration::from_secs(30);
 
 /// Fraction of a run without recording of latencies, while the engines' cost models are still being
 /// corrected.

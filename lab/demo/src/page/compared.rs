@@ -45,7 +45,7 @@ fn write_imperfect<'name, 'a>(
     for (name, measured) in measured.filter(|(_, measured)| !measured.is_perfect) {
         let Measurement { sent, good, window, quarantined, .. } = measured;
         let text = format!(
-            "{name}, window {window}: NOT ALL packets arrived unchanged, in order and within 10 s, {good} of {sent}; \
+            "{name}, window {window}: NOT ALL packets arrived unchanged, in order and within 30 s, {good} of {sent}; \
              quarantined engines: {quarantined}"
         );
         f.write_str(&paragraph(2, 4, &text))?;
