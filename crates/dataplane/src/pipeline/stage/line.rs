@@ -93,9 +93,9 @@ impl WaitingLine {
     /// Takes the last packet of the lowest class that has any; with weights, of the class that has
     /// most for its weight, so that none is kept out.
     pub(super) fn pop_last(&mut self) -> Option<CryptoPacket> {
-        let waiting = (0..self.queues.len()).filter(|class| !self.queues[*class].is_empty());
+        let mut waiting = (0..self.queues.len()).filter(|class| !self.queues[*class].is_empty());
         let class = match self.costs {
-            None => waiting.last(),
+            None => waiting.next_back(),
             Some(costs) => waiting.max_by_key(|class| self.queues[*class].len() as u64 * costs[*class]),
         }?;
         let packet = self.queues[class].pop_back()?;
