@@ -89,6 +89,7 @@ slow 20 "keys in memory after reloads, with a modelled device as well" env MODEL
 product 30 "static keys over restarts, with a clock that begins again: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 product 25 "a reload under traffic loses nothing, also among ten thousand tunnels" tests/reload.sh "$convoy"
 product 15 "what a running gateway outlives: no reader of the log, a full disk, little memory" tests/resilience.sh "$convoy" log terminal disk memory
+slow 90 "two traffic classes under overload: hosts behind both gateways, junk that claims the higher class" tests/classes.sh "$convoy"
 alone slow 30 "what a running gateway outlives: floods" tests/resilience.sh "$convoy" flood
 alone slow 30 "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
 
