@@ -13,7 +13,7 @@ mod rig;
 mod tests;
 mod trip;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
@@ -32,7 +32,8 @@ use fit::{Point, fit, fit_handover};
 use keys::t_key;
 use trip::Traveller;
 
-/// The SA used by calibration: no SAD grows to this index, and engines keep tables up to it.
+/// The SA used by calibration and known answers: no SAD grows to this index, and engines keep
+/// tables up to it.
 pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
 
 /// Packets per multi-packet.
@@ -51,9 +52,14 @@ const LEAST_POINTS: usize = 6;
 /// An engine that does not respond within this time has failed.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tickets are unique among all calibrations, and differ from those of a gateway, which counts from
-/// 0: completions that arrive after our timeout then match nothing.
+/// Tickets are unique among all calibrations and known answers, and differ from those of a gateway,
+/// which counts from 0: completions that arrive after our timeout then match nothing.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
+
+/// A ticket that no gateway and no other question has.
+pub(crate) fn next_ticket() -> u64 {
+    NEXT_TICKET.fetch_add(1, Ordering::Relaxed)
+}
 
 /// The cost of a transform on an engine, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,6 +19,8 @@ pub enum InjectedFault {
     Error,
     /// Trains are accepted and never complete.
     Hang,
+    /// Trains come back as done, with one bit of the first packet flipped.
+    Wrong,
     /// Every call returns an error; keys and work in flight are lost.
     Vanish,
     /// Completions are held back for this many calls of `poll`; afterwards the engine is healthy
@@ -170,6 +172,14 @@ impl Faulty {
         });
     }
 
+    fn flip(&mut self, submission: &mut Submission) {
+        let Some(packet) = submission.packets.first_mut().filter(|packet| !packet.frame.is_empty()) else {
+            return;
+        };
+        let bit = self.dice.below(8 * packet.frame.len() as u64);
+        packet.frame[(bit / 8) as usize] ^= 1 << (bit % 8);
+    }
+
     fn garble(&mut self, mut submission: Submission) -> Completion {
         for packet in &mut submission.packets {
             let len = packet.frame.len() as u64;
@@ -249,6 +259,7 @@ impl EngineQueue for Faulty {
                 self.ready.push(failed);
                 Ok(())
             }
+            FaultState::Failing { fault: InjectedFault::Wrong, .. } => self.pass_on(submission),
             FaultState::Failing { .. } => {
                 self.swallowed.push(submission);
                 Ok(())
@@ -282,6 +293,11 @@ impl EngineQueue for Faulty {
                     let failed = self.garble(submission);
                     self.ready.push(failed);
                 }
+            }
+            FaultState::Failing { fault: InjectedFault::Wrong, .. } => {
+                let mut wrong: Vec<Completion> = from_engine.collect();
+                wrong.iter_mut().for_each(|completion| self.flip(&mut completion.submission));
+                self.ready.append(&mut wrong);
             }
             FaultState::Failing { .. } => self.held.extend(from_engine),
         }

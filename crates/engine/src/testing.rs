@@ -107,7 +107,7 @@ impl ScriptedEngine {
         Self { on_keys: Box::new(on_keys), ..self }
     }
 
-    /// What it does in place, with `software` at hand.
+    /// What it does to packets, with `software` at hand.
     #[must_use]
     pub fn processing(self, work: impl FnMut(&mut Software, &mut [CryptoPacket]) + Send + 'static) -> Self {
         Self { process: Box::new(work), ..self }
@@ -132,7 +132,7 @@ impl ScriptedEngine {
             packets.iter_mut().for_each(tag);
         } else {
             lay_out(templates, packets, &mut |iv| iv.fill(0x77));
-            self.engine.process(packets);
+            (self.process)(&mut self.engine, packets);
             open_up(templates, packets);
         }
         let taken_ns = || began.elapsed().as_nanos() as u64;

@@ -10,7 +10,7 @@ use convoy_dataplane::costs::{CostModels, Costs};
 use convoy_dataplane::pipeline::{
     CryptoStage, EngineSet, Pipeline, PipelineResources, SaInstallError, StageConfig,
 };
-use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart, engine_versions};
+use convoy_engine::{CalibrationCache, Cost, Engine, EngineContext, EngineStart, ask_known, engine_versions};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, MssClamp, Policy, PolicyDirection, PolicyRank, SaConfig, SaDirection,
     SaIndex, Selector, TunnelId, UdpEncap,
@@ -35,6 +35,9 @@ pub enum AssembleError {
         /// Why, and what to do.
         reason: String,
     },
+    /// Every engine of a worker computed something wrongly.
+    #[error("no engine of a worker passes its known answers; the messages above name what each got wrong")]
+    NoEngine,
     /// DPDK does not start.
     #[error("{0}")]
     Dpdk(String),
@@ -182,13 +185,23 @@ pub fn start_engines(
             Cost::Measured(make) => costs.measure_by(description, make),
         }
         for (worker, engine) in workers.zip(made.engines) {
-            engines[usize::from(worker)].push(engine);
+            engines[usize::from(worker)].extend(trusted(engine));
         }
+    }
+    if engines.iter().any(Vec::is_empty) {
+        return Err(AssembleError::NoEngine);
     }
     for transform in transforms(config) {
         costs.measure(transform);
     }
     Ok(engines)
+}
+
+/// An engine, unless it computes something wrongly: then nothing else that it computes is used.
+fn trusted(mut engine: Box<dyn Engine>) -> Option<Box<dyn Engine>> {
+    let supported = engine.description().transforms.clone();
+    let asked = ask_known(engine.as_mut(), supported);
+    asked.inspect_err(|error| tracing::error!("{error}: it is not used")).ok().map(|()| engine)
 }
 
 /// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of
@@ -428,4 +441,21 @@ pub fn overview(config: &Config) -> Result<String, AssembleError> {
     let mut costs = costs();
     let engines = engines(config, &mut costs)?;
     Ok(choice::summary(config, &engines, &costs))
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_engine::{FaultPlan, Faulty, InjectedFault, Software};
+
+    use super::*;
+
+    #[test]
+    fn engine_that_flips_a_bit_is_left_out_before_its_first_packet() {
+        let faulty = |plan| Box::new(Faulty::new(Box::new(Software::new("faulty")), plan));
+        assert!(trusted(faulty(FaultPlan::none())).is_some());
+        for good_trains in [0, 1, 100] {
+            assert!(trusted(faulty(FaultPlan::once(InjectedFault::Wrong, good_trains))).is_none());
+        }
+        assert!(trusted(faulty(FaultPlan::once(InjectedFault::Hang, 0))).is_none());
+    }
 }

@@ -310,7 +310,7 @@ impl EngineSet {
         if self.slots[engine].ends_rest(context.records.trains) {
             context.records.trains.set_available(engine, true);
         }
-        if self.slots[engine].probe(context.records.now_ns) && self.reinstall(engine) {
+        if self.slots[engine].probe(context.records.now_ns, &self.keys) && self.reinstall(engine) {
             self.slots[engine].bring_back();
             let name = self.slots[engine].description().name.clone();
             self.events.push(EngineEvent::CameBack { engine: name });

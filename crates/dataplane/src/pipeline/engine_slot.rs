@@ -2,12 +2,12 @@
 
 mod lateness;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, Outcome, Refused, RunTemplate, Submission, keep_input,
+    Completion, Engine, EngineDescription, Exam, Outcome, Refused, RunTemplate, Submission, keep_input,
 };
-use convoy_ipsec::{CryptoPacket, CryptoStatus};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, Transform};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
 use super::in_flight::{Deadlines, InFlight, SubmitContext, TrainRecords, Trains};
@@ -19,6 +19,9 @@ pub use lateness::Timeouts;
 const FIRST_PROBE_NS: u64 = 100_000_000;
 /// Longest interval between probes, in ns.
 const LONGEST_PROBE_NS: u64 = 10_000_000_000;
+
+/// How long an engine that is to come back may take for all known answers, in ns.
+const EXAM_NS: u64 = 1_000_000_000;
 
 /// Whether an engine is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,8 @@ pub(super) struct EngineSlot {
     spare: Vec<Vec<CryptoPacket>>,
     spare_templates: Vec<Vec<RunTemplate>>,
     probe_pause_ns: u64,
+    /// The known answers that it is asked for before it comes back, and until when, in ns.
+    exam: Option<(Exam, u64)>,
     lateness: Lateness,
     /// Whether the engine wakes the worker on completion.
     pub(super) wakes: bool,
@@ -85,6 +90,7 @@ impl EngineSlot {
             spare: Vec::new(),
             spare_templates: Vec::new(),
             probe_pause_ns: FIRST_PROBE_NS,
+            exam: None,
             lateness: Lateness::default(),
             wakes: false,
         }
@@ -190,7 +196,13 @@ impl EngineSlot {
         self.engine.poll(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
-            result = result.and(self.complete(completion, context));
+            let completion = match &mut self.exam {
+                Some((exam, _)) => exam.take(completion),
+                None => Some(completion),
+            };
+            if let Some(completion) = completion {
+                result = result.and(self.complete(completion, context));
+            }
         }
         self.completions = completions;
         while self.takes_work() {
@@ -273,14 +285,33 @@ impl EngineSlot {
         self.health = Health::Down { reason, next_probe_ns: records.now_ns + FIRST_PROBE_NS };
     }
 
-    /// Probes an engine that is down if its time has come; `true` if it responds.
-    pub(super) fn probe(&mut self, now_ns: u64) -> bool {
+    /// Probes an engine that is down if its time has come; `true` once it has responded, and has
+    /// given the known answers of the transforms that these keys are for.
+    pub(super) fn probe(&mut self, now_ns: u64, keys: &[Option<KeyMaterial>]) -> bool {
         let Health::Down { reason, next_probe_ns } = &mut self.health else { return false };
         if now_ns < *next_probe_ns {
             return false;
         }
-        match self.engine.probe() {
-            Ok(()) => true,
+        let engine = self.engine.as_mut();
+        let exam = match self.exam.take() {
+            Some(exam) => Ok(exam),
+            None => engine.probe().map(|()| {
+                let transforms = in_use(keys, &engine.description().transforms);
+                (Exam::new(transforms), now_ns + EXAM_NS)
+            }),
+        };
+        let examined = exam.and_then(|(mut exam, until_ns)| {
+            if exam.ask(engine)? {
+                return Ok(true);
+            }
+            if now_ns >= until_ns {
+                return Err(exam.end(engine));
+            }
+            self.exam = Some((exam, until_ns));
+            Ok(false)
+        });
+        match examined {
+            Ok(has_passed) => has_passed,
             Err(error) => {
                 self.probe_pause_ns = (self.probe_pause_ns * 2).min(LONGEST_PROBE_NS);
                 *next_probe_ns = now_ns + self.probe_pause_ns;
@@ -303,4 +334,10 @@ fn release(pool: &mut FramePool, mut packets: Vec<CryptoPacket>) -> Vec<CryptoPa
         pool.give_back(packet.frame);
     }
     packets
+}
+
+/// The transforms of these keys, among those supported, without repetitions.
+fn in_use(keys: &[Option<KeyMaterial>], supported: &[Transform]) -> Vec<Transform> {
+    let used: BTreeSet<Transform> = keys.iter().flatten().map(KeyMaterial::transform).collect();
+    used.into_iter().filter(|transform| supported.contains(transform)).collect()
 }

@@ -1,10 +1,12 @@
 //! Engines that fail, in every way and at any time, under the real stage.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use convoy_engine::testing::ScriptedEngine;
 use convoy_engine::{
-    AlgorithmCost, Binding, Engine, EngineDescription, FaultPlan, Faulty, InjectedFault, Software, Takes,
+    AlgorithmCost, Binding, Engine, EngineDescription, FaultPlan, Faulty, InPlace as _, InjectedFault,
+    Software, Takes,
 };
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoPacket, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits,
@@ -269,6 +271,34 @@ fn an_engine_that_vanished_comes_back_with_its_keys() {
         matches!(&events[..], [EngineEvent::Quarantined { .. }, EngineEvent::CameBack { .. }]),
         "{events:?}"
     );
+}
+
+#[test]
+fn engine_that_computes_wrongly_does_not_come_back() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let mut bursts = 0;
+    let flaky = ScriptedEngine::new("flaky").processing(move |software, packets| {
+        bursts += 1;
+        if bursts == 1 {
+            return; // it leaves them undone, and fails
+        }
+        software.process(packets);
+        packets.iter_mut().for_each(|packet| packet.frame[20] ^= 1);
+    });
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(flaky), Box::new(Software::new("good"))];
+    let config = StageConfig { timeouts: Timeouts::both(0), ..StageConfig::new(SchedulerConfig::default()) };
+    let dear = |engine: &EngineDescription| if engine.name == "flaky" { 1.0 } else { 1_000.0 };
+    let mut stage =
+        with_keys(config, engines, |engine| CostModel { t_init: dear(engine), t_block: dear(engine) });
+    assert_eq!(run(&mut stage, &mut pool, 30).len(), 30);
+    assert_eq!(stage.engines().counters(0).failures, 1);
+    std::thread::sleep(Duration::from_millis(150));
+    for _ in 0..5 {
+        stage.pump_with(Input::Ended, &mut pool, &mut Released::default());
+    }
+    let Health::Down { reason, .. } = stage.engines().health(0) else { panic!("it is used again") };
+    assert!(reason.contains("known answer of"), "{reason}");
+    assert_eq!(stage.engines().counters(0).packets, 0);
 }
 
 #[test]

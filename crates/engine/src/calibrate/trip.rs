@@ -1,14 +1,13 @@
 //! One multi-packet's round trip to an engine, and its cost for the engine and the caller's core.
 
 use std::hint::black_box;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use convoy_ipsec::{CryptoPacket, CryptoStatus, Direction};
 use convoy_packet::FramePool;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
+use super::{CALIBRATION_SA, TIMEOUT, next_ticket};
 use crate::{Completion, Engine, EngineError, Outcome, Placement, Submission, keep_input};
 
 /// Bytes transferred between cores at once.
@@ -57,7 +56,7 @@ impl Traveller {
         // The clock may have been slow when it was first measured.
         self.clock_ns = self.clock_ns.min(timed(|| ()));
         let fetched = if is_elsewhere { fetch_by_writing(packets) } else { 0 };
-        let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+        let ticket = next_ticket();
         let begun = CoreTime::now();
         if engine.description().needs_input_kept {
             let copies = packets.iter().map(|packet| keep_input(packet, &mut self.pool));
