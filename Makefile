@@ -31,7 +31,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help quick test test-all unit-tests all-unit-tests built system-tests nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
-  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
+  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-kernel bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -268,6 +268,11 @@ bench-peers: release-programs ## convoy beside other userspace VPNs, in turns: t
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
 	python3 bench/peers/peers.py --bin target/peers --convoy $(RELEASE)/convoy --json target/bench/peers.json
+
+bench-kernel: release-programs ## instructions of a packet through convoy and through the kernel's own ESP and WireGuard, in a guest of qemu; writes docs/results/kernel.csv (root)
+	@scripts/install.sh iptfs wireguard
+	tests/iptfs/build.sh
+	unshare --net python3 bench/kernel/kernel.py --convoy $(RELEASE)/convoy --csv docs/results/kernel.csv
 
 bench-iptfs: release-programs ## what IP-TFS saves by path and by mix of traffic, beside tunnel mode and wireguard-go, over BENCH_ROUNDS (3); writes docs/results/iptfs.csv (root)
 	@scripts/install.sh peers

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Installs what convoy needs: with apt on Debian and Ubuntu; on other systems it lists what is
-# missing.
-# usage: install.sh PURPOSE ..., of build, lint, card, card-test, test, packages, packages-test,
-# wheel, routing, cluster, monitoring, hdtv, peers, xdp, secgw, bench, instructions, sampling,
-# charon, charon-test, iptfs, fuzz, browser
+# missing. usage: install.sh PURPOSE ..., of build, lint, card, card-test, test, packages,
+# packages-test, wheel, routing, cluster, monitoring, hdtv, peers, wireguard, xdp, secgw, bench,
+# instructions, sampling, charon, charon-test, iptfs, fuzz, browser
 set -euo pipefail
 
 # The needs of each purpose: "command or file:package". Intel's library and DPDK are optional.
@@ -35,6 +34,7 @@ declare -A needs=(
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl ethtool:ethtool nft:nftables /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
+  [wireguard]="wg:wireguard-tools ip:iproute2"
   [xdp]="cc:gcc /usr/include/stdio.h:libc6-dev ip:iproute2 taskset:util-linux ethtool:ethtool nft:nftables python3:python3"
   [secgw]="cc:gcc make:make pkg-config:pkg-config python3:python3 taskset:util-linux stdbuf:coreutils xz:xz-utils /usr/include/dpdk/rte_ethdev.h:libdpdk-dev
     /usr/share/doc/librte-meta-net:librte-meta-net /usr/share/doc/librte-meta-crypto:librte-meta-crypto"
@@ -61,6 +61,7 @@ declare -A wants=(
   [iptfs]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
+  [wireguard]=""
   [xdp]=""
   [bench]=""
   [instructions]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"

@@ -84,11 +84,11 @@ kernel() {
     }
     END {
       for (path in all)
-        if (path ~ /^kernel\/(crypto|arch\/x86\/crypto|lib\/crypto)\/[^\/]+$|\/(xfrm_[a-z]+|xfrm[46]_tunnel|tunnel[46]|esp[46]|ip6?_tunnel|veth|tun|virtio_(net|pci|console|ring|rng)|sch_(netem|tbf|fq_codel|prio)|ipv6)\.ko/)
+        if (path ~ /^kernel\/(crypto|arch\/x86\/crypto|lib\/crypto)\/[^\/]+$|\/(xfrm_[a-z]+|xfrm[46]_tunnel|tunnel[46]|esp[46]|ip6?_tunnel|wireguard|af_packet|nf_tables|veth|tun|virtio_(net|pci|console|ring|rng)|sch_(netem|tbf|fq_codel|prio)|ipv6)\.ko/)
           want(path)
       for (path in wanted) print path
     }' "$modules/modules.dep" >"$work/wanted"
-  for module in xfrm_iptfs xfrm_user esp4 esp6 sch_netem; do
+  for module in xfrm_iptfs xfrm_user esp4 esp6 wireguard sch_netem; do
     grep -q "/$module\.ko" "$work/wanted" || fail "Linux $version has no module $module"
   done
   while read -r module; do

@@ -33,8 +33,8 @@ def mac(index):
     return f"02:00:00:00:01:{index:02x}"
 
 
-def command(folder, taps, archives=()):
-    """qemu's. Without hardware virtualisation, as test machines may have none; no offloads, so that what is captured is what is on a wire."""
+def command(folder, taps, archives=(), options=()):
+    """qemu's, with options of its own. Without hardware virtualisation, as test machines may have none; no offloads, so that what is captured is what is on a wire."""
     initrd = Path(folder) / "initrd.gz"
     initrd.write_bytes(b"".join(Path(archive).read_bytes() for archive in (BUILT / "base.gz", *archives)))
     network = []
@@ -49,6 +49,7 @@ def command(folder, taps, archives=()):
         "-chardev", f"socket,id=control,path={folder}/guest.sock,server=on,wait=off",
         "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=control,name=control",
         *network,
+        *options,
         "-kernel", str(BUILT / "vmlinuz"), "-initrd", str(initrd), "-append", words,
     ]  # fmt: skip
 
@@ -56,12 +57,12 @@ def command(folder, taps, archives=()):
 class Guest:
     """A connection to a guest; with taps, the guest itself as well, which ends with this."""
 
-    def __init__(self, folder, taps=(), archives=()):
+    def __init__(self, folder, taps=(), archives=(), options=()):
         self.folder = Path(folder)
         self.numbers = itertools.count(time.time_ns() % 10**9)
         self.qemu = None
         if taps:
-            self.qemu = subprocess.Popen(command(self.folder, taps, archives), stdin=subprocess.DEVNULL)
+            self.qemu = subprocess.Popen(command(self.folder, taps, archives, options), stdin=subprocess.DEVNULL)
         self.socket = self.connect()
         self.rest = b""
 
