@@ -32,7 +32,7 @@ use fit::{Point, fit, fit_handover};
 use keys::t_key;
 use trip::Traveller;
 
-/// The SA used by calibration and known answers: no SAD grows to this index, and engines keep
+/// The SA used by calibration: no SAD grows to this index, and engines keep
 /// tables up to it.
 pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
 

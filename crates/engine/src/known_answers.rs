@@ -8,13 +8,14 @@
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial, Transform,
+    Aead, Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial, SaIndex,
+    Transform,
 };
 use convoy_packet::FramePool;
 
 use crate::calibrate::next_ticket;
 use crate::stack::{far_below, wipe_stack};
-use crate::{CALIBRATION_SA, Completion, Engine, EngineError, Outcome, Submission};
+use crate::{Completion, Engine, EngineError, Outcome, Submission};
 
 /// A transform and its answer, the body and the ICV in hexadecimal, on each line.
 const ANSWERS: &str = include_str!("known_answers/answers.txt");
@@ -22,6 +23,10 @@ const ANSWERS: &str = include_str!("known_answers/answers.txt");
 const HEADER: usize = 8;
 /// Bytes of the body: whole blocks of every cipher, and more than one.
 const BODY: usize = 32;
+
+/// The SA of the questions. An engine under examination has no keys yet, or gets them all again; a
+/// higher number would make its tables longer.
+const EXAM_SA: SaIndex = SaIndex(0);
 
 /// How long an engine may take for an answer before it has its first packet.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -49,7 +54,8 @@ pub fn ask_known(engine: &mut dyn Engine, transforms: Vec<Transform>) -> Result<
 }
 
 /// An examination that waits for nothing: for an engine that is to come back while its worker goes
-/// on. The owner [asks](Self::ask) and polls by turns, and passes on what it polled.
+/// on. The owner [asks](Self::ask) and polls by turns, passes on what it polled, and installs all
+/// keys again afterwards: the questions use the place of SA 0.
 pub struct Exam {
     left: Vec<Transform>,
     asked: Option<ExamQuestion>,
@@ -93,7 +99,7 @@ impl Exam {
                 return Ok(false);
             }
             Some(ExamQuestion { transform, result: Some(Err(fault)), .. }) => {
-                engine.remove_key(CALIBRATION_SA);
+                engine.remove_key(EXAM_SA);
                 return Err(failure(engine, transform, fault));
             }
             Some(ExamQuestion { transform, question, step: ExamStep::Seal, .. }) => {
@@ -102,8 +108,10 @@ impl Exam {
             Some(ExamQuestion { transform, question, step: ExamStep::Open, .. }) if question.has_icv() => {
                 (transform, question, ExamStep::Refuse)
             }
-            _ => {
-                engine.remove_key(CALIBRATION_SA);
+            answered => {
+                if answered.is_some() {
+                    engine.remove_key(EXAM_SA);
+                }
                 let Some(transform) = self.left.pop() else { return Ok(true) };
                 (transform, begin(engine, transform)?, ExamStep::Seal)
             }
@@ -111,7 +119,7 @@ impl Exam {
         let ticket = next_ticket();
         let packet =
             question.packet(step, &mut self.pool).ok_or_else(|| failure(engine, transform, SILENT))?;
-        let submission = Submission::new(ticket, CALIBRATION_SA, packet.direction, vec![packet]);
+        let submission = Submission::new(ticket, EXAM_SA, packet.direction, vec![packet]);
         engine.submit(submission).map_err(|refused| refused.reason)?;
         self.asked = Some(ExamQuestion { transform, question, step, ticket, result: None });
         Ok(false)
@@ -135,7 +143,7 @@ impl Exam {
 
     /// Ends it without an answer, and says so.
     pub fn end(self, engine: &mut dyn Engine) -> EngineError {
-        engine.remove_key(CALIBRATION_SA);
+        engine.remove_key(EXAM_SA);
         match self.asked {
             Some(asked) => failure(engine, asked.transform, SILENT),
             None => EngineError::Device {
@@ -157,7 +165,7 @@ fn failure(engine: &dyn Engine, transform: Transform, fault: &str) -> EngineErro
 fn begin(engine: &mut dyn Engine, transform: Transform) -> Result<KnownPacket, EngineError> {
     let question = KnownPacket::of(transform);
     let keys = KeyMaterial::new(transform, question.key.clone()).expect("a key of the transform's length");
-    let installed = far_below(|| engine.install_key(CALIBRATION_SA, &keys));
+    let installed = far_below(|| engine.install_key(EXAM_SA, &keys));
     wipe_stack();
     installed.map(|()| question)
 }
@@ -199,7 +207,7 @@ impl KnownPacket {
             frame,
             job: self.job,
             status: CryptoStatus::Pending,
-            sa: CALIBRATION_SA,
+            sa: EXAM_SA,
             direction: if step == ExamStep::Seal { Direction::Seal } else { Direction::Open },
             class: 0,
             context: FinishContext::default(),
