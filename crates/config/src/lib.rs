@@ -20,6 +20,7 @@ mod forwarding;
 pub mod genkey;
 mod host;
 pub mod hosts_behind;
+mod idle_workers;
 pub mod import;
 pub mod init;
 pub mod inner_mtu;

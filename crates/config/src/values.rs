@@ -22,6 +22,7 @@ use super::forwarding::{
 };
 use super::host::host_fits;
 use super::hosts_behind::hosts_are_forwarded;
+use super::idle_workers::workers_have_sas;
 use super::interface::{by_if_id, interfaces};
 use super::keys::{keys_differ, spis_differ};
 use super::monitor::monitors;
@@ -190,6 +191,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     ipv6_fits(c, gateway, &config);
     host_fits(c, file, &config);
     own_ports_exist(c, file, &config);
+    workers_have_sas(c, gateway.workers.as_ref(), &config);
     Some(config)
 }
 
