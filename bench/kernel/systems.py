@@ -8,6 +8,7 @@ import secrets
 
 # The way between the gateways takes an inner packet of 1,500 bytes whole.
 LINKS = """
+set -e
 mkdir -p /var; ln -sfn /run /var/run
 for ns in h1 ga gb h2; do ip netns add $ns; ip -n $ns link set lo up; done
 ip link add eth0 netns h1 type veth peer name lan netns ga
