@@ -7,10 +7,12 @@
 - names of types of the product that are defined more than once
 
 The counts so far are in scripts/structure.toml; `structure.py lower` writes lower ones there.
-It also checks that ARCHITECTURE.md lists every file that has unsafe code.
+It also checks that ARCHITECTURE.md lists every file that has unsafe code, and the lines of each
+crate; `lower` writes these as well.
 """
 
 import collections
+import functools
 import re
 import subprocess
 import sys
@@ -18,11 +20,14 @@ import tomllib
 from pathlib import Path
 
 LIMITS = Path("scripts/structure.toml")
+PAGE = Path("ARCHITECTURE.md")
 HEAD = "# What scripts/structure.py counted last. Each number may only go down: `scripts/structure.py lower`.\n"
 WORDS = ["told", "nobody", "whoever", "anew", "untold", "homeless", "heeded", "The same,"]
-# The account of that name, records, and the pages that list the words.
+# The account of that name.
+USER_NOBODY = re.compile(r"[\"`]nobody[\"`]|(?:user|chown|--reuid) nobody")
+# Records, and the pages that list the words.
 NO_PROSE = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/results/", "scripts/structure", "bench/", "Cargo.lock", "card/rtl/")
-CRATES = ["config", "gateway", "dataplane", "ipsec", "engine", "kernel", "port", "cli"]
+CRATES = ["config", "report", "metrics", "state", "assembly", "host", "gateway", "dataplane", "ipsec", "engine", "kernel", "port", "cli"]
 TEST_MODULE = re.compile(r"\n#\[cfg\(test\)\]\nmod \w+ \{.*", re.DOTALL)
 
 
@@ -37,9 +42,21 @@ def product(text):
     return TEST_MODULE.sub("\n", text)
 
 
+@functools.cache
+def simulations():
+    """Modules that a crate has for its tests alone, as paths without the ending."""
+    found = set()
+    for path in files("crates/*/src/lib.rs", "lab/*/src/lib.rs"):
+        text = Path(path).read_text(encoding="utf-8")
+        found |= {str(Path(path).parent / name) for name in re.findall(r"#\[cfg\(test\)\]\nmod (\w+);", text)}
+    return found
+
+
 def is_test(path):
-    """Whether a Rust file is a test."""
-    return "tests" in Path(path).parts or path.endswith("/tests.rs")
+    """Whether a Rust file is for tests or benches alone."""
+    place = Path(path)
+    parts = set(place.parts)
+    return bool(parts & {"tests", "benches"}) or place.name == "tests.rs" or any(str(module) in simulations() for module in (place.with_suffix(""), *place.parents))
 
 
 def count_words():
@@ -53,7 +70,7 @@ def count_words():
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        text = text.replace('"nobody"', "").replace("user nobody", "")
+        text = USER_NOBODY.sub("", text)
         for word, pattern in patterns.items():
             counts[word] += len(pattern.findall(text))
     return counts
@@ -150,7 +167,7 @@ def count_types():
 
 def unlisted_unsafe():
     """Yields the files with unsafe code that ARCHITECTURE.md does not list."""
-    page = Path("ARCHITECTURE.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     item = re.search(r"^- \*\*`unsafe`\*\*(?:.+\n)+", page, re.MULTILINE)[0]
     listed = re.findall(r"`([\w./-]+)`", item)
     for path in files("crates/*.rs", "lab/*.rs"):
@@ -160,12 +177,52 @@ def unlisted_unsafe():
             yield path
 
 
+def lines_of(crate):
+    """A crate's lines of code, without tests, comments and blank lines, in hundreds of lines."""
+    count = 0
+    for path in files(f"{crate}/*.rs"):
+        if is_test(path) or "examples" in Path(path).parts:
+            continue
+        lines = map(str.strip, product(Path(path).read_text(encoding="utf-8")).splitlines())
+        count += sum(bool(line) and not line.startswith("//") for line in lines)
+    return max(100, round(count, -2))
+
+
+def with_lines(page):
+    """ARCHITECTURE.md with the lines of each crate in its tables, and of all in their headings."""
+    sums = collections.Counter()
+
+    def crate_row(match):
+        folder = "crates" if match.start() < page.index("**The laboratory**") else "lab"
+        lines = lines_of(f"{folder}/{match[1]}")
+        sums[folder] += lines
+        return f"| `{match[1]}` | {lines:,} |"
+
+    page = re.sub(r"^\| `([\w-]+)` \| [\d,]+ \|", crate_row, page, flags=re.MULTILINE)
+    for folder, what in (("crates", "product"), ("lab", "laboratory")):
+        page = re.sub(rf"(\*\*The {what}\*\*, in `{folder}/`, )[\d,]+( lines)", rf"\g<1>{sums[folder]:,}\g<2>", page)
+    return page
+
+
+def far_from(page, counted):
+    """Yields the rows whose numbers differ by more than a tenth from those that were counted."""
+    for row, other in zip(page.splitlines(), counted.splitlines()):
+        numbers = [int(re.search(r"[\d,]*\d", line)[0].replace(",", "")) for line in (row, other) if row != other]
+        if numbers and abs(numbers[0] - numbers[1]) > max(100, numbers[1] / 10):
+            yield f"ARCHITECTURE.md: {row}: there are {numbers[1]:,} lines; run scripts/structure.py lower"
+
+
 def main():
     """Compares, or lowers the limits."""
     counts = {"words": count_words(), "circular_modules": count_circular(), "circular_files": count_circular_files(), "tuples": count_tuples(), "types": count_types()}
     limits = tomllib.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
     problems = [f"{path}: it has unsafe code, and ARCHITECTURE.md does not list it" for path in unlisted_unsafe()]
     lower = sys.argv[1:] == ["lower"]
+    page = PAGE.read_text(encoding="utf-8")
+    if lower:
+        PAGE.write_text(with_lines(page), encoding="utf-8")
+    else:
+        problems += far_from(page, with_lines(page))
     for group, values in counts.items():
         for name, count in values.items():
             limit = limits.get(group, {}).get(name, count)

@@ -29,7 +29,7 @@ cat >>"$work/site-2.toml" <<CONF
 [[tunnel]]
 name = "without-peer"
 local = "192.0.2.2"
-remote = "nobody.invalid"
+remote = "absent.invalid"
 local_ts = ["10.2.0.0/24"]
 remote_ts = ["10.8.0.0/24"]
 esp_proposal = "aes128gcm16"

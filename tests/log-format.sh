@@ -110,7 +110,7 @@ has("no-port", "there is no [[port]];", level="ERROR", file=f"{folder}/no-port.t
 for log, words in (("usage", "unexpected argument '--wrong'"), ("unknown-command", "unrecognized subcommand 'rnu'")):
     message = alone(log, words)["message"]
     assert "Usage" not in message and "\n" not in message, message
-has("helper", "a reload will not be able to read", level="WARN", target="convoy_gateway::helper::server")
+has("helper", "a reload will not be able to read", level="WARN", target="convoy_host::helper::server")
 has("helper", "the helper process ended (signal: 9 (SIGKILL))", level="ERROR")
 print(f"{sum(map(len, logs.values()))} lines of {len(logs)} runs are JSON")
 CHECK

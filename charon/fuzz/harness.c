@@ -37,7 +37,7 @@ static ssize_t fuzz_recv(int fd, void *buffer, size_t size, int flags) {
 #define sendmsg(...) 0
 #define recvmsg fuzz_recvmsg
 #define recv fuzz_recv
-#define convoy_link_start started_by_nobody
+#define convoy_link_start started_by_no_thread
 #include "../convoy_session.c"
 #include "../convoy_link.c"
 #undef convoy_link_start

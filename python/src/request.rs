@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use convoy_scheduler::Policy;
+use convoy_scheduler::SchedulingPolicy;
 use convoy_sim::{
     Arrivals, CaptureLength, Ndr, NdrSearch, PAPER_PACKETS, Packet, Platform, Report, Setting, Simulation,
     SimulationError, TraceFile, Traffic, TrafficError, by_destination,
@@ -46,7 +46,7 @@ impl Request {
     ) -> Result<Self, SimulationError> {
         let mut simulation = Simulation { packets: setting.packets, ..setting.simulation(platform)? };
         if policy.is_some() {
-            simulation.set_policy(Policy::default());
+            simulation.set_policy(SchedulingPolicy::default());
         }
         Ok(Self { simulation, setting, source, policy })
     }

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use convoy_assembly::assemble;
 use convoy_config::Kinds;
 use convoy_config::inner_mtu::{self, InnerMtu, inner_mtu, interface_mtu};
 use convoy_config::{self, ClusterConfig, Config, ConfigErrors, Problem, Severity, counted};
-use convoy_gateway::assemble;
 use convoy_gateway::cluster::ConfigStore;
-use convoy_gateway::guard;
-use convoy_gateway::metrics;
-use convoy_gateway::names;
+use convoy_host::guard;
 
 use serde::Serialize;
 
@@ -119,7 +117,7 @@ fn refused(file: String, errors: &ConfigErrors) -> Checked {
 
 /// A configuration that can be used, with the `warnings` about its file.
 fn checked(file: String, config: &mut Config, mut warnings: Vec<CheckFinding>) -> Checked {
-    let unresolved = names::resolve(config);
+    let unresolved = convoy_names::resolve(config);
     let stays_down = |problem| format!("{problem}; the tunnel stays down until it does");
     warnings.extend(unresolved.into_iter().map(stays_down).map(CheckFinding::about));
     warnings.extend(config.cluster.as_ref().and_then(store_warning).map(CheckFinding::about));
@@ -131,7 +129,7 @@ fn checked(file: String, config: &mut Config, mut warnings: Vec<CheckFinding>) -
         name: interface.name.clone(),
         mtu: interface_mtu(config, interface),
     };
-    let notes = [guard::overview(config), metrics::overview(config)].into_iter().flatten().collect();
+    let notes = [guard::overview(config), convoy_metrics::overview(config)].into_iter().flatten().collect();
     Checked {
         file,
         errors: Vec::new(),

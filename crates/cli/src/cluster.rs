@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use convoy_gateway::control::{self, Answer, Ask};
-use convoy_gateway::snapshot::Snapshot;
+use convoy_report::snapshot::Snapshot;
 
 use crate::Failure;
 use crate::args::{ClusterArgs, ClusterCommand, WaitArgs};
@@ -46,7 +46,7 @@ fn leads(snapshot: &Snapshot) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::{ClusterRow, GroupRow};
+    use convoy_report::snapshot::{ClusterRow, GroupRow};
 
     use super::*;
 

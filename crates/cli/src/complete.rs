@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Command;
 use convoy_gateway::control::{self, Answer, Ask};
-use convoy_gateway::snapshot::{NamesRequest, RunningName};
+use convoy_report::snapshot::{NamesRequest, RunningName};
 
 use crate::Failure;
 use crate::args::CompleteArgs;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What may stand at the end of the line, and its help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Completion {
+struct ShellCompletion {
     value: String,
     help: String,
 }
@@ -35,7 +35,7 @@ struct Completion {
 pub fn run(args: &CompleteArgs, mut program: Command) -> Result<(), Failure> {
     program.build();
     let candidates = candidates(&program, &args.words, names).ok_or(Failure::Answered)?;
-    for Completion { value, help } in candidates {
+    for ShellCompletion { value, help } in candidates {
         println!("{value}\t{help}");
     }
     Ok(())
@@ -46,7 +46,7 @@ fn candidates(
     program: &Command,
     words: &[String],
     ask: impl FnOnce(&Path, NamesRequest) -> Option<Vec<RunningName>>,
-) -> Option<Vec<Completion>> {
+) -> Option<Vec<ShellCompletion>> {
     let (unfinished, words) = words.split_last()?;
     let line = CompletionLine::of(program, words);
     let (prefix, text, values) = line.expected(unfinished);
@@ -56,13 +56,16 @@ fn candidates(
         Values::OfGateway(kind) => {
             let request = NamesRequest { kind, prefix: text.to_owned() };
             let names = ask(&control_socket(&line), request).unwrap_or_default();
-            names.into_iter().map(|RunningName { name, help }| Completion { value: name, help }).collect()
+            names
+                .into_iter()
+                .map(|RunningName { name, help }| ShellCompletion { value: name, help })
+                .collect()
         }
     };
     let matching = all.into_iter().filter(|candidate| candidate.value.starts_with(text));
     Some(
         matching
-            .map(|Completion { value, help }| Completion { value: prefix.clone() + &value, help })
+            .map(|ShellCompletion { value, help }| ShellCompletion { value: prefix.clone() + &value, help })
             .collect(),
     )
 }

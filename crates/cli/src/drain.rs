@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::snapshot::ClusterRow;
+use convoy_report::snapshot::ClusterRow;
 
 use crate::Failure;
 use crate::args::DrainArgs;
@@ -86,7 +86,7 @@ fn cluster(control: &Path) -> Result<ClusterRow, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::{GroupRow, MemberRow};
+    use convoy_report::snapshot::{GroupRow, MemberRow};
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
         let both = || vec![member("a", true), member("b", false)];
         assert!(with(both(), [Some("b"), Some("b")]));
         assert!(!with(both(), [Some("b"), Some("a")]));
-        assert!(!with(both(), [Some("b"), None]), "nobody leads it yet");
+        assert!(!with(both(), [Some("b"), None]), "it has no leader yet");
         assert!(with(vec![member("a", true)], [None, None]), "there is no other");
         assert!(with(vec![member("a", true), member("b", true)], [None, None]));
     }

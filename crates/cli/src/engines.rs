@@ -1,7 +1,7 @@
 //! `convoy engines`.
 
+use convoy_assembly::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
 use convoy_config::{Kinds, counted};
-use convoy_gateway::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
 
 use crate::Failure;
 use crate::args::EnginesArgs;

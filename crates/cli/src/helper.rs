@@ -1,6 +1,6 @@
 //! `convoy helper`: the process that `convoy run` starts, which keeps some privileges.
 
-use convoy_gateway::helper::{self, Duties};
+use convoy_host::helper::{self, Duties};
 
 use crate::Failure;
 use crate::args::HelperArgs;

@@ -57,7 +57,7 @@ mod tests {
         let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
         assert!(read("man/convoy.1").contains("convoy\\-show(1)"));
         assert!(read("man/convoy-cluster-put.1").contains(".SH SYNOPSIS"));
-        assert!(!folder.join("man/convoy-helper.1").exists(), "nobody calls it");
+        assert!(!folder.join("man/convoy-helper.1").exists(), "it is no command for people");
         for name in ["convoy.bash", "convoy.fish", "_convoy"] {
             assert!(read(&format!("completions/{name}")).contains(" complete -- "), "{name}");
         }

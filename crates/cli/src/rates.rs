@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_gateway::snapshot::{SaRow, Snapshot, TunnelKey, TunnelRow};
+use convoy_report::snapshot::{SaRow, Snapshot, TunnelKey, TunnelRow};
 
 /// Packets and bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

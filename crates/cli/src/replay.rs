@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use convoy_assembly::replay::{ReplayDirection, ReplayReport, replay};
 use convoy_config::{Kinds, counted};
-use convoy_gateway::replay::{ReplayDirection, ReplayReport, replay};
 
 use crate::Failure;
 use crate::args::{CaptureDirection, ReplayArgs};
@@ -17,7 +17,7 @@ use crate::output::warn_of;
 /// The configuration's, or those of the captures.
 pub fn run(args: &ReplayArgs, kinds: &'static Kinds) -> Result<(), Failure> {
     let mut config = load_for_any_machine(&args.config, kinds)?;
-    let unresolved = convoy_gateway::names::resolve(&mut config);
+    let unresolved = convoy_names::resolve(&mut config);
     if !unresolved.is_empty() {
         return Err(Failure::Config(format!("{}: {}", args.config.display(), unresolved.join("\n"))));
     }

@@ -9,15 +9,15 @@ use convoy_config::Kinds;
 use convoy_config::{self, Basis, Config, ConfigErrors, OnStop, SharedConfig};
 use convoy_gateway::cluster::{Agent, ClusterError};
 use convoy_gateway::control::ControlServer;
-use convoy_gateway::events::{Events, What};
-use convoy_gateway::helper::{Helper, HelperError};
-use convoy_gateway::lock::Lock;
-use convoy_gateway::metrics::{self, Contents};
 use convoy_gateway::notify::{self, Progress};
-use convoy_gateway::privileges;
 use convoy_gateway::run::{self, Gateway, Joining, Load, MemberOrders, Order, RunError};
-use convoy_gateway::supervise::{self, Fault, Faults};
+use convoy_host::helper::{Helper, HelperError};
+use convoy_host::lock::Lock;
+use convoy_host::privileges;
 use convoy_log::LogFormat;
+use convoy_metrics::Contents;
+use convoy_process::supervise::{self, Fault, Faults};
+use convoy_report::events::{Events, What};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -132,7 +132,7 @@ impl RunningGateway {
         let listener = address.map(|address| {
             let reported =
                 |error| Failure::Failed(format!("cannot listen for metrics on {address}: {error}"));
-            metrics::bind(address).map_err(reported)
+            convoy_metrics::bind(address).map_err(reported)
         });
         let listener = listener.transpose()?;
         let shared = SharedConfig::default();
@@ -155,7 +155,9 @@ impl RunningGateway {
         if let Some(listener) = listener {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
             let contents = Contents { per_tunnel, page: has_page.then(|| events.clone()) };
-            metrics::serve(listener, orders.clone(), contents, &fault_sender).map_err(reported)?;
+            let asked = orders.clone();
+            let snapshots = Box::new(move |reply| asked.send(Order::Show(reply)).is_ok());
+            convoy_metrics::serve(listener, snapshots, contents, &fault_sender).map_err(reported)?;
         }
         let reloads = Reloads { load, events };
         listen_to(signals, reloads, orders, &fault_sender).map_err(of_signals)?;

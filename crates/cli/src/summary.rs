@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use convoy_config::{Config, PortConfig, counted};
-use convoy_gateway::snapshot::{PortRow, Snapshot};
+use convoy_report::snapshot::{PortRow, Snapshot};
 
 /// Main settings of a gateway. It is no copy of the configuration, which holds keys. The gateway
 /// itself logs its engines.

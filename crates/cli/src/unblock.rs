@@ -2,7 +2,7 @@
 
 use convoy_config::GatewayIdentity;
 use convoy_config::Kinds;
-use convoy_gateway::unblock::unblock;
+use convoy_host::unblock::unblock;
 
 use crate::Failure;
 use crate::args::UnblockArgs;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use convoy_cluster::messages::{Begin, FromAgent, ToAgent};
 use convoy_cluster::seal::{ClusterKey, SealError};
 use convoy_cluster::{
-    Answer, Call, CallId, ClusterStatus, GroupConfig, Input, KeyValue, Keys, Member, MemberConfig, Now,
-    Order, Output, Replay, Seen, StoreEvent,
+    Call, CallId, ClusterStatus, GroupConfig, KeyValue, Keys, Member, MemberConfig, MemberInput, MemberOrder,
+    Now, Output, Replay, Seen, StoreAnswer, StoreEvent,
 };
 use convoy_process::{monotonic_ns, wall_ns};
 use convoy_reservation::ReserveSize;
@@ -147,7 +147,7 @@ impl MemberAgent {
     }
 
     fn work(mut self, received: &Receiver<AgentEvent>) -> io::Result<()> {
-        let mut input = Some(Input::Tick);
+        let mut input = Some(MemberInput::Tick);
         loop {
             if let Some(input) = input.take() {
                 let now = Now { monotonic_ns: monotonic_ns(), wall_ns: wall_ns() };
@@ -164,24 +164,24 @@ impl MemberAgent {
             let wait = wake_ns.map_or(LONGEST, |ns| Duration::from_nanos(ns).min(LONGEST));
             input = match received.recv_timeout(wait) {
                 Ok(happening) => self.take(happening)?,
-                Err(RecvTimeoutError::Timeout) => Some(Input::Tick),
+                Err(RecvTimeoutError::Timeout) => Some(MemberInput::Tick),
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
         }
     }
 
     /// What something means for the member.
-    fn take(&mut self, happening: AgentEvent) -> io::Result<Option<Input>> {
+    fn take(&mut self, happening: AgentEvent) -> io::Result<Option<MemberInput>> {
         Ok(Some(match happening {
-            AgentEvent::Gateway(ToAgent::Report(report)) => Input::Reported(report),
-            AgentEvent::Gateway(ToAgent::Beat { at_ns }) => Input::Beat { at_ns },
-            AgentEvent::Gateway(ToAgent::Drain) => Input::Drain,
-            AgentEvent::Gateway(ToAgent::Serve) => Input::Serve,
-            AgentEvent::Gateway(ToAgent::End) => Input::End,
-            AgentEvent::GatewayEnded => Input::GatewayEnded,
+            AgentEvent::Gateway(ToAgent::Report(report)) => MemberInput::Reported(report),
+            AgentEvent::Gateway(ToAgent::Beat { at_ns }) => MemberInput::Beat { at_ns },
+            AgentEvent::Gateway(ToAgent::Drain) => MemberInput::Drain,
+            AgentEvent::Gateway(ToAgent::Serve) => MemberInput::Serve,
+            AgentEvent::Gateway(ToAgent::End) => MemberInput::End,
+            AgentEvent::GatewayEnded => MemberInput::GatewayEnded,
             AgentEvent::Store(StoreEvent::Answered(AskedFor::Member(call), answer)) => {
                 let (answer, locked) = self.opened(answer);
-                Input::Answered { call, answer, locked }
+                MemberInput::Answered { call, answer, locked }
             }
             AgentEvent::Store(StoreEvent::Answered(asked, answer)) => {
                 self.config_answered(asked, answer);
@@ -189,18 +189,18 @@ impl MemberAgent {
             }
             AgentEvent::Store(StoreEvent::Changed(changes)) => {
                 self.config_changed(&changes);
-                Input::Changed(changes)
+                MemberInput::Changed(changes)
             }
             AgentEvent::Store(StoreEvent::Connected { store, version }) => {
                 self.config_due_ns = self.config.is_some().then_some(0);
                 FRAMING.send(&mut self.socket, &FromAgent::Store(Ok(version)))?;
-                Input::Connected { store }
+                MemberInput::Connected { store }
             }
             AgentEvent::Store(StoreEvent::Lost { reason }) => {
                 let reported = FRAMING.send(&mut self.socket, &FromAgent::Store(Err(reason)));
                 // A gateway that has ended is reported by the line's reader.
                 let _ = reported;
-                Input::Lost
+                MemberInput::Lost
             }
         }))
     }
@@ -248,7 +248,7 @@ impl MemberAgent {
                 }
                 // If the gateway has ended, the reader of the line says so.
                 Output::Order(order) => {
-                    if matches!(order, Order::Lead { .. }) {
+                    if matches!(order, MemberOrder::Lead { .. }) {
                         self.send_seen(self.member.seen());
                     }
                     let _ = FRAMING.send(&mut self.socket, &FromAgent::Order(order));
@@ -272,8 +272,8 @@ impl MemberAgent {
 
     /// The answer with everything opened, and how many values are sealed by a key that this member
     /// lacks. What cannot be opened is empty, which the member counts as unreadable.
-    fn opened(&self, answer: Answer) -> (Answer, usize) {
-        let Answer::Transacted { is_done, revision, read } = answer else { return (answer, 0) };
+    fn opened(&self, answer: StoreAnswer) -> (StoreAnswer, usize) {
+        let StoreAnswer::Transacted { is_done, revision, read } = answer else { return (answer, 0) };
         let mut locked = 0;
         let open = |mut pair: KeyValue| {
             if pair.key.starts_with(&self.sealed) {
@@ -289,6 +289,6 @@ impl MemberAgent {
             pair
         };
         let read = read.into_iter().map(open).collect();
-        (Answer::Transacted { is_done, revision, read }, locked)
+        (StoreAnswer::Transacted { is_done, revision, read }, locked)
     }
 }

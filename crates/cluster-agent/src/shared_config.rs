@@ -1,7 +1,7 @@
 //! The configuration that a cluster shares, as an agent follows it.
 
 use convoy_cluster::messages::FromAgent;
-use convoy_cluster::{Answer, Call, Change, KeyValue, SharedText};
+use convoy_cluster::{Call, KeyValue, SharedText, StoreAnswer, StoreChange};
 use convoy_process::monotonic_ns;
 
 use crate::member::{AskedFor, MemberAgent};
@@ -23,20 +23,20 @@ impl MemberAgent {
         self.store.ask(AskedFor::Config, read);
     }
 
-    pub(crate) fn config_answered(&mut self, asked: AskedFor, answer: Answer) {
+    pub(crate) fn config_answered(&mut self, asked: AskedFor, answer: StoreAnswer) {
         match (asked, answer, self.config.clone()) {
-            (AskedFor::Config, Answer::Transacted { revision, read, .. }, Some(key)) => {
+            (AskedFor::Config, StoreAnswer::Transacted { revision, read, .. }, Some(key)) => {
                 read.into_iter().for_each(|found| self.take_config(&found));
                 self.store.ask(AskedFor::ConfigWatch, Call::Watch { prefix: key, from: revision + 1 });
             }
-            (AskedFor::ConfigWatch, Answer::Watching, _) | (_, _, None) => {}
+            (AskedFor::ConfigWatch, StoreAnswer::Watching, _) | (_, _, None) => {}
             _ => self.config_due_ns = Some(monotonic_ns() + RETRY_NS),
         }
     }
 
-    pub(crate) fn config_changed(&mut self, changes: &[Change]) {
+    pub(crate) fn config_changed(&mut self, changes: &[StoreChange]) {
         for change in changes {
-            if let Change::Put(found) = change {
+            if let StoreChange::Put(found) = change {
                 self.take_config(found);
             }
         }

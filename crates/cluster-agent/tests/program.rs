@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use convoy_cluster::messages::{LIMIT, Start, StoreAccess, StoreCall};
-use convoy_cluster::{Answer, Call, StoreEvent};
+use convoy_cluster::{Call, StoreAnswer, StoreEvent};
 use convoy_process::framing::Framing;
 
 const FRAMING: Framing = Framing { limit: LIMIT };
@@ -60,7 +60,7 @@ fn call_without_a_store_is_refused_and_agent_ends_with_its_command() {
         }
     };
     let reason = "no endpoint is connected".to_owned();
-    assert_eq!(refused, StoreEvent::Answered(7, Answer::Refused { reason }));
+    assert_eq!(refused, StoreEvent::Answered(7, StoreAnswer::Refused { reason }));
     let ended = end(socket, agent);
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }

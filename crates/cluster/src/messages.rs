@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::memory::Seen;
-use crate::orders::{Order, Report};
+use crate::orders::{MemberOrder, Report};
 use crate::shared_text::SharedText;
 use crate::status::ClusterStatus;
 use crate::store::Call;
@@ -95,7 +95,7 @@ pub struct Pem {
 #[serde(rename_all = "kebab-case")]
 pub enum FromAgent {
     /// An order of the member.
-    Order(Order),
+    Order(MemberOrder),
     /// What the cluster looks like now.
     Status(Box<ClusterStatus>),
     /// Another version of the configuration that the cluster shares.

@@ -10,7 +10,7 @@ use crate::store::Revision;
 
 /// What a member tells its gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum MemberOrder {
     /// Lead a group with these SAs. Nothing may be sent or accepted by one before its `Granted`.
     Lead {
         /// The group.
@@ -67,12 +67,12 @@ pub struct Report {
     /// The term in which the gateway leads it.
     pub term: Revision,
     /// What happened.
-    pub event: Event,
+    pub event: GroupEvent,
 }
 
 /// What happened in a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Event {
+pub enum GroupEvent {
     /// There is a new SA, or an SA has another record. A new one may be used at once as far as its
     /// reservation permits, since no other member has it.
     Put {

@@ -60,14 +60,14 @@ pub enum SealError {
     Forged,
 }
 
-struct Key {
+struct SealKey {
     id: [u8; ID_LEN],
     cipher: Aes256Gcm,
 }
 
 /// The keys of a cluster. The first seals, and all open.
 pub struct ClusterKey {
-    keys: Vec<Key>,
+    keys: Vec<SealKey>,
 }
 
 impl Debug for ClusterKey {
@@ -140,14 +140,14 @@ impl ClusterKey {
 }
 
 /// A key from its digits; its number is the beginning of its digest.
-fn key(digits: &str) -> Option<Key> {
+fn key(digits: &str) -> Option<SealKey> {
     let mut bytes = Zeroizing::new([0; 32]);
     if digits.len() != 2 * bytes.len() {
         return None;
     }
     HEXLOWER_PERMISSIVE.decode_mut(digits.as_bytes(), &mut *bytes).ok()?;
     let id = Sha256::digest(*bytes)[..ID_LEN].try_into().ok()?;
-    Some(Key { id, cipher: Aes256Gcm::new_from_slice(&*bytes).ok()? })
+    Some(SealKey { id, cipher: Aes256Gcm::new_from_slice(&*bytes).ok()? })
 }
 
 #[cfg(test)]

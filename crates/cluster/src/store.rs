@@ -27,7 +27,7 @@ pub struct KeyValue {
 
 /// The condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Guard {
+pub struct Condition {
     /// The key.
     pub key: String,
     /// The revision at which it must have been changed last; 0 if it must not exist. A key that was
@@ -57,7 +57,7 @@ pub enum Call {
     /// If the guard holds: remove, put, and then read, in one revision. Otherwise nothing.
     Transact {
         /// The condition, if there is one.
-        guard: Option<Guard>,
+        guard: Option<Condition>,
         /// Keys to be removed.
         deletes: Vec<String>,
         /// Keys, their values, and their leases.
@@ -77,7 +77,7 @@ pub enum Call {
 
 /// The store's answer to a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum StoreAnswer {
     /// A lease was granted.
     Granted {
         /// The lease.
@@ -113,7 +113,7 @@ pub enum Answer {
 
 /// A change that a watch reports, in the order of revisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum StoreChange {
     /// A key has a value.
     Put(KeyValue),
     /// A key was removed, by a request or with its lease.
@@ -136,9 +136,9 @@ pub enum StoreEvent<Id> {
         version: String,
     },
     /// A call was answered.
-    Answered(Id, Answer),
+    Answered(Id, StoreAnswer),
     /// Watched keys have changed.
-    Changed(Vec<Change>),
+    Changed(Vec<StoreChange>),
     /// The session has ended, or none could be begun. Every call of it that has no answer yet has
     /// an unknown outcome and gets none, and its watches have ended. Attempts to connect that fail
     /// one after the other for the same reason are reported once.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
 use convoy_scheduler::{
-    CLASSES, ClassDiscipline, HeuristicFactory, Policy, Research, SchedulerConfig, WINDOW_MAX,
+    CLASSES, ClassDiscipline, HeuristicFactory, Research, SchedulerConfig, SchedulingPolicy, WINDOW_MAX,
 };
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
@@ -77,18 +77,18 @@ fn policy(
     c: &mut Checker<'_>,
     file: &file::Scheduler,
     rivals: &'static [HeuristicFactory],
-) -> (Policy, Option<HeuristicFactory>) {
-    let Some(text) = &file.policy else { return (Policy::default(), None) };
+) -> (SchedulingPolicy, Option<HeuristicFactory>) {
+    let Some(text) = &file.policy else { return (SchedulingPolicy::default(), None) };
     let name = text.get_ref().as_str();
     if let Some(rival) = rivals.iter().find(|rival| rival.name == name) {
-        return (Policy::default(), Some(*rival));
+        return (SchedulingPolicy::default(), Some(*rival));
     }
     let error = match name.parse() {
         Ok(policy) => return (policy, None),
         Err(error) => format!("{error}"),
     };
     let what = if BASELINES.contains(&name) {
-        let own = Policy::names();
+        let own = SchedulingPolicy::names();
         format!(
             "{name:?} is for comparisons, which only the laboratory makes: install the package convoy-lab, and \
              run this file by `convoy-lab run`; policies of the gateway: {own}"
@@ -97,7 +97,7 @@ fn policy(
         rivals.iter().fold(error, |error, rival| error + ", " + rival.name)
     };
     c.add(&text.span(), "scheduler.policy", what);
-    (Policy::default(), None)
+    (SchedulingPolicy::default(), None)
 }
 
 fn classes(c: &mut Checker<'_>, file: &file::Scheduler) -> (usize, ClassDiscipline) {

@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn what_can_be_had_is_good_and_what_cannot_is_reported_with_how_much_it_is() {
         assert!(check(1).is_ok());
-        let error = try_allocate(2, usize::MAX >> 1).expect_err("nobody has as much");
+        let error = try_allocate(2, usize::MAX >> 1).expect_err("no machine has as much");
         assert!(
             error.to_string().starts_with("memory: cannot allocate 8796093022207 MiB (workers: 2); raise"),
             "{error}"

@@ -9,8 +9,8 @@ use std::thread::Builder;
 use convoy_dataplane::costs::Costs;
 use convoy_engine::AlgorithmCost;
 use convoy_ipsec::Transform;
+use convoy_process::supervise;
 
-use crate::supervise;
 use crate::worker_handles::WorkerHandles;
 
 /// The lowest priority that a thread can have (setpriority(2)).
@@ -80,17 +80,17 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use convoy_engine::{Engine, EngineControl, IdleEngine, Software};
-    use convoy_ipsec::{KeyMaterial, Proposal, SaConfig, SaDirection};
-
-    use super::*;
-    use crate::assemble;
-    use crate::state::Starts;
-    use crate::worker_thread::WorkerThread;
+    use convoy_assembly::assemble;
     use convoy_config::Config;
     use convoy_dataplane::handoff::Handoff;
     use convoy_dataplane::pipeline::Clock;
     use convoy_dataplane::worker::Worker;
+    use convoy_engine::{Engine, EngineControl, IdleEngine, Software};
+    use convoy_ipsec::{KeyMaterial, Proposal, SaConfig, SaDirection};
+    use convoy_state::Starts;
+
+    use super::*;
+    use crate::worker_thread::WorkerThread;
 
     #[test]
     fn the_first_sa_of_a_transform_is_installed_with_an_estimate_that_a_measurement_replaces() {
@@ -129,6 +129,6 @@ mod tests {
         learn(&mut thread);
         assert_ne!(thread.cost_of(&description, transform), estimate);
         let makers = makers.lock().expect("no panic");
-        assert_eq!(*makers, [Some("calibration".to_owned())], "nobody else has measured");
+        assert_eq!(*makers, [Some("calibration".to_owned())], "no other thread has measured");
     }
 }

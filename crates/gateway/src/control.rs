@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
+use convoy_process::supervise::{self, Fault};
+use convoy_report::events::{EventPage, Events};
+use convoy_report::snapshot::{NamesRequest, RunningName, Snapshot};
 use serde::{Deserialize, Serialize};
 use socket2::Type;
 use zeroize::Zeroizing;
 
-use crate::events::{EventPage, Events};
 use crate::explain::{ExplainRequest, Explanation};
 use crate::run::{Load, Order, ReloadReport, Reply, reload};
-use crate::snapshot::{NamesRequest, RunningName, Snapshot};
-use crate::supervise::{self, Fault};
 use crate::trace::{TraceReport, TraceRequest};
 
 /// Version of the protocol; a client of another is refused.
@@ -137,7 +137,7 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
 }
 
 /// The gateway's end. The socket's file is removed when this is dropped, unless the permission to
-/// remove it was given up: then the [helper](crate::helper) removes it.
+/// remove it was given up: then the [helper](convoy_host::helper) removes it.
 pub struct ControlServer {
     path: PathBuf,
     listener: Option<UnixListener>,
@@ -326,8 +326,9 @@ pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::*;
     use convoy_config::{Config, ConfigErrors};
+
+    use super::*;
 
     fn no_file() -> Load {
         Arc::new(|| Err(ConfigErrors::whole_file("site.toml", "unknown key")))

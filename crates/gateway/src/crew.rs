@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use convoy_port::PortError;
 use convoy_process::panics::words;
+use convoy_process::supervise::Fault;
+use convoy_report::events::Events;
 
 use crate::error::RunError;
-use crate::events::Events;
-use crate::supervise::Fault;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Common, DRAIN, WorkerCommand, WorkerThread};
 

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::process::ExitStatus;
 
+use convoy_assembly::assemble::AssembleError;
+use convoy_host::helper::HelperError;
+use convoy_host::privileges;
 use convoy_port::PortError;
-
-use crate::assemble::AssembleError;
-use crate::helper::HelperError;
-use crate::privileges;
-use crate::state::StateError;
-use crate::supervise::Fault;
+use convoy_process::supervise::Fault;
+use convoy_state::StateError;
 
 /// Why a gateway could not start, or ended.
 #[derive(Debug, thiserror::Error)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use crate::snapshot::{Snapshot, policy, sa};
-use crate::survey::{Survey, SurveyPart};
+use convoy_report::snapshot::{Snapshot, policy, sa};
+use convoy_report::survey::{Survey, SurveyPart};
+
 use crate::worker_handles::WorkerHandles;
 
 /// How long a worker may be silent before it has reported everything.

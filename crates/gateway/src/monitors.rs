@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use convoy_config::{Config, MonitorConfig};
 use convoy_dataplane::monitor::{Means, Monitor, MonitorState, MonitorVerdict, Monitors, Probe};
+use convoy_report::events::{Events, What};
+use convoy_report::snapshot::MonitorRow;
 use rand::Rng;
-
-use crate::events::{Events, What};
-use crate::snapshot::MonitorRow;
 
 /// All monitors of a gateway, and how many workers send their probes.
 #[derive(Clone, Default)]

@@ -218,7 +218,7 @@ mod tests {
         let question = Question::new();
         let on_thread = OnThread(Arc::clone(&question));
         assert_eq!(question.wait(Instant::now() + SOON), None);
-        assert_eq!(on_thread.answer(|| panic!("nobody wants it")), None::<u8>);
+        assert_eq!(on_thread.answer(|| panic!("no client wants it")), None::<u8>);
 
         let question = Question::new();
         let on_thread = OnThread(Arc::clone(&question));

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_assembly::assemble::InstalledTunnel;
 use convoy_config::Config;
 use convoy_dataplane::costs::{CostModels, MeasuredCost};
 use convoy_dataplane::drop_watch::{Climb, DropWatch};
@@ -25,7 +26,10 @@ use convoy_dataplane::worker::Worker;
 use convoy_engine::EngineDescription;
 use convoy_ipsec::{SaDirection, SaIndex, SaView, TunnelId};
 use convoy_port::PortError;
+use convoy_report::events::Events;
+use convoy_report::survey::{Survey, Surveyed};
 use convoy_reservation::Limits;
+use convoy_state::{Pair, Reporter, StartId, WorkerReport};
 
 pub(crate) use self::daemon::TunnelName;
 use self::monitors::OwnMonitors;
@@ -33,10 +37,6 @@ pub(crate) use self::reload::{LetGo, Reloaded};
 use self::shared::PairsOfWorker;
 use self::shared::Places;
 use self::tunnels::InstalledTunnels;
-use crate::assemble::InstalledTunnel;
-use crate::events::Events;
-use crate::state::{self, Pair, Reporter, StartId, WorkerReport};
-use crate::survey::{Survey, Surveyed};
 
 /// Time limit of packets in flight when the gateway stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
@@ -243,20 +243,20 @@ impl WorkerThread {
     /// The last numbers of its SAs with static keys.
     #[cfg(test)]
     pub(crate) fn numbers(&self) -> WorkerReport {
-        state::report(self.pairs(), self.tables())
+        convoy_state::report(self.pairs(), self.tables())
     }
 
     /// The last numbers of the SAs of these tunnels.
     pub(crate) fn numbers_of(&self, tunnels: &[String]) -> WorkerReport {
         let tunnels = tunnels.iter().filter_map(|name| self.installed.named(name));
-        state::report(tunnels.flat_map(|tunnel| &tunnel.pairs), self.tables())
+        convoy_state::report(tunnels.flat_map(|tunnel| &tunnel.pairs), self.tables())
     }
 
     /// Lets SAs with static keys go on up to these numbers.
     pub(crate) fn extend_numbers(&mut self, granted: &HashMap<StartId, Limits>) {
         let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
         let (installed, shared, places) = (&mut self.installed, &mut self.shared, &self.places);
-        state::extend(PairsOfWorker { installed, shared, places }, tables, granted);
+        convoy_state::extend(PairsOfWorker { installed, shared, places }, tables, granted);
         self.worker.pipeline_mut().ipsec_mut().inbound.retry_held();
     }
 

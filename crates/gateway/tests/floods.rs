@@ -5,23 +5,22 @@
 //! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. Without
 //! optimisation, or on a busy machine, the offered rate is lower.
 
-use data_encoding::HEXLOWER;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Multibuffer, Software};
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_ipsec::DropReason;
 use convoy_packet::protocol::{ESP, UDP};
 use convoy_packet::{Frame, FramePool, IpHeader};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::{CostModel, Input};
+use convoy_state::Starts;
+use data_encoding::HEXLOWER;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Packets per second.
 const FLOOD: u64 = 1_000_000;

@@ -59,15 +59,15 @@ impl Account {
         if let Some(account) = Self::named(name)? {
             return Ok((Some(account), None));
         }
-        let nobody = if configured.is_none() { Self::named(FALLBACK)? } else { None };
-        let Some(nobody) = nobody else {
+        let fallback = if configured.is_none() { Self::named(FALLBACK)? } else { None };
+        let Some(fallback) = fallback else {
             return Err(PrivilegeError(user_is_missing(name)));
         };
         let warning = format!(
             "running as the shared user {FALLBACK}, because there is no user {name:?}; {}",
             how_to_add(name)
         );
-        Ok((Some(nobody), Some(warning)))
+        Ok((Some(fallback), Some(warning)))
     }
 
     fn named(name: &str) -> Result<Option<Self>, PrivilegeError> {
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     #[ignore = "needs root; `make test` runs it"]
     fn a_user_that_was_named_and_is_not_there_is_an_error_that_says_what_to_do() {
-        let error = Account::find(Some("convoy-nobody-has-this")).expect_err("no such user").to_string();
-        assert!(error.contains("useradd --system") && error.contains("convoy-nobody-has-this"), "{error}");
+        let error = Account::find(Some("convoy-no-such-user")).expect_err("no such user").to_string();
+        assert!(error.contains("useradd --system") && error.contains("convoy-no-such-user"), "{error}");
         let (account, _) = Account::find(Some("nobody")).expect("there is always one");
         assert_eq!(account.map(|account| account.to_string()), Some("nobody".to_owned()));
     }

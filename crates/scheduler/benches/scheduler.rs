@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use convoy_scheduler::{
-    CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Policy, Scheduler, SchedulerConfig,
+    CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Scheduler, SchedulerConfig,
+    SchedulingPolicy,
 };
 use criterion::{Criterion, Throughput, criterion_group};
 
@@ -49,7 +50,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(policy: Policy, window: usize, is_ordered: bool) -> Self {
+    fn new(policy: SchedulingPolicy, window: usize, is_ordered: bool) -> Self {
         let config = SchedulerConfig { policy, window, ..SchedulerConfig::default() };
         let scheduler = Scheduler::new(config, engines()).expect("in range");
         let order = is_ordered.then(OrderedRelease::new);
@@ -58,7 +59,7 @@ impl Source {
 
     /// `software` and `multibuffer` on another core, with the costs of
     /// docs/lab/results/engine-costs.csv: engines that differ, as a policy meets them.
-    fn unlike(policy: Policy, window: usize) -> Self {
+    fn unlike(policy: SchedulingPolicy, window: usize) -> Self {
         let engine = |(is_cpu, t_init, t_block)| EngineModel {
             name: String::new(),
             is_cpu,
@@ -111,12 +112,12 @@ fn packet(c: &mut Criterion) {
         [(false, 1, 32), (false, 100, 1), (false, 100, 32), (false, 100, 256), (true, 1, 32), (true, 100, 32)]
     {
         let sas = sas(count);
-        let mut source = Source::new(Policy::FinishingTime, window, is_ordered);
+        let mut source = Source::new(SchedulingPolicy::FinishingTime, window, is_ordered);
         let order = if is_ordered { ", with order" } else { "" };
         let name = format!("finishing-time, window {window}, {count} SAs{order}");
         group.bench_function(name, |b| b.iter(|| source.run(&sas)));
     }
-    for (policy, count) in [Policy::FinishingTime, Policy::Sufferage]
+    for (policy, count) in [SchedulingPolicy::FinishingTime, SchedulingPolicy::Sufferage]
         .into_iter()
         .flat_map(|of| [1, 100, 10_000].map(|count| (of, count)))
     {
@@ -153,7 +154,7 @@ fn order(c: &mut Criterion) {
 fn count(window: &str, sas_count: &str, is_ordered: bool) {
     let (window, count) = (window.parse().expect("a window"), sas_count.parse().expect("a number of SAs"));
     let sas = sas(count);
-    Source::new(Policy::FinishingTime, window, is_ordered).run(&sas);
+    Source::new(SchedulingPolicy::FinishingTime, window, is_ordered).run(&sas);
     println!("{} packets", sas.len());
 }
 

@@ -1,6 +1,6 @@
 //! The choice of an engine for a multi-packet (docs/lab/simulator.md: rule 3).
 
-use crate::engine::{EngineQueue, Engines};
+use crate::engine::{Engines, QueueModel};
 use crate::engine_mask::EngineMask;
 use crate::room::FullQueue;
 
@@ -170,7 +170,7 @@ impl<R> Search<'_, R> {
     }
 
     #[inline]
-    fn choice_of(&self, engine: usize, queue: &EngineQueue<R>, processing: u64) -> Choice {
+    fn choice_of(&self, engine: usize, queue: &QueueModel<R>, processing: u64) -> Choice {
         let wait = queue.wait(self.now);
         let finish = wait.saturating_add(processing).saturating_add(self.overhead & queue.if_cpu);
         Choice { engine, wait, processing, finish }
@@ -228,7 +228,7 @@ impl<R> Search<'_, R> {
     /// One number for a key and what decides on a tie, so that no branch depends on which engine is
     /// faster, which is unpredictable. Times are those of an `i64`, which leaves a bit.
     #[inline]
-    fn rank(&self, key: u64, queue: &EngineQueue<R>, processing: u64) -> u128 {
+    fn rank(&self, key: u64, queue: &QueueModel<R>, processing: u64) -> u128 {
         u128::from(key) << 64 | u128::from(queue.if_cpu & 1 << 63 | processing)
     }
 

@@ -1,7 +1,7 @@
 //! The configuration of a scheduler.
 
 use crate::heuristic::HeuristicFactory;
-use crate::policy::Policy;
+use crate::policy::SchedulingPolicy;
 use crate::room::{DepthUnit, FullQueue};
 
 /// The largest window, in packets.
@@ -22,7 +22,7 @@ pub enum ClassDiscipline {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
     /// Which engine gets a multi-packet.
-    pub policy: Policy,
+    pub policy: SchedulingPolicy,
     /// With [`FullQueue::Wait`]: an engine whose multi-packet in service is overdue by more than
     /// this many ticks gets nothing until it completes one, as long as another engine that is not
     /// late can do the work. This bounds how long an engine that hangs, or is slower than
@@ -46,9 +46,10 @@ pub struct SchedulerConfig {
     pub adaptive: Option<(usize, usize)>,
     /// Whether cost models follow measurements.
     pub correct: bool,
-    /// Whether to count the waits, packets and times of [`Snapshot`](crate::Snapshot); otherwise
-    /// only an adaptive window counts what it needs. A simulator measures by itself, and counting
-    /// twice would take a twentieth of its time.
+    /// Whether to count the waits, packets and times of
+    /// [`SchedulerSnapshot`](crate::SchedulerSnapshot); otherwise only an adaptive window counts
+    /// what it needs. A simulator measures by itself, and counting twice would take a twentieth of
+    /// its time.
     pub measure: bool,
     /// What only comparisons of policies change; a gateway has the defaults.
     pub research: Research,
@@ -89,7 +90,7 @@ pub struct Research {
 impl Default for SchedulerConfig {
     fn default() -> Self {
         Self {
-            policy: Policy::FinishingTime,
+            policy: SchedulingPolicy::FinishingTime,
             late_margin: None,
             window: 32,
             max_wait: 0,

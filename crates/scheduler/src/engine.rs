@@ -22,7 +22,7 @@ pub(crate) struct Pending<R = ()> {
 }
 
 /// The queue of one engine.
-pub(crate) struct EngineQueue<R = ()> {
+pub(crate) struct QueueModel<R = ()> {
     depth: usize,
     /// All ones for processor 0 of the model, otherwise 0; a mask.
     pub(crate) if_cpu: u64,
@@ -41,7 +41,7 @@ pub(crate) struct EngineQueue<R = ()> {
     busy_until: u64,
 }
 
-impl<R> EngineQueue<R> {
+impl<R> QueueModel<R> {
     pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
         // The declared depth may be far larger than what is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
@@ -194,7 +194,7 @@ impl<R> EngineQueue<R> {
 
 /// All engines: their queues, and the sets from which a choice starts.
 pub(crate) struct Engines<R = ()> {
-    queues: Vec<EngineQueue<R>>,
+    queues: Vec<QueueModel<R>>,
     /// Those that are processor 0 of the model.
     pub(crate) cpus: EngineMask,
     pub(crate) available: EngineMask,
@@ -213,7 +213,7 @@ impl<R> Engines<R> {
         let queue = |(engine, (is_cpu, depth))| {
             cpus.set(engine, is_cpu);
             available.set(engine, true);
-            EngineQueue::new(is_cpu, depth)
+            QueueModel::new(is_cpu, depth)
         };
         let queues = engines.enumerate().map(queue).collect();
         let (train_takers, at_once) = (EngineMask::default(), EngineMask::default());
@@ -229,13 +229,13 @@ impl<R> Engines<R> {
     }
 
     #[inline]
-    pub(crate) fn queue(&self, engine: usize) -> &EngineQueue<R> {
+    pub(crate) fn queue(&self, engine: usize) -> &QueueModel<R> {
         &self.queues[engine]
     }
 
     /// All queues, in the order of the engines.
     #[inline]
-    pub(crate) fn queues(&self) -> std::slice::Iter<'_, EngineQueue<R>> {
+    pub(crate) fn queues(&self) -> std::slice::Iter<'_, QueueModel<R>> {
         self.queues.iter()
     }
 
@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    fn queue_of(costs: [u64; 3]) -> EngineQueue {
-        let mut queue = EngineQueue::new(false, 8);
+    fn queue_of(costs: [u64; 3]) -> QueueModel {
+        let mut queue = QueueModel::new(false, 8);
         for (ticket, cost) in costs.into_iter().enumerate() {
             queue.enqueue(100, pending(ticket as u64, cost));
         }
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn in_packets_a_larger_multi_packet_waits_only_where_none_other_does() {
-        let mut queue = EngineQueue::new(false, 8);
+        let mut queue = QueueModel::new(false, 8);
         let of = |ticket, places| Pending { places, ..pending(ticket, 5) };
         assert!(queue.has_room(100));
         queue.enqueue(0, of(0, 100));
@@ -350,7 +350,7 @@ mod tests {
         assert!(!queue.has_room(1));
         assert!(queue.complete(6, 2).is_some());
         assert!(queue.has_room(8));
-        let mut none = EngineQueue::<()>::new(false, 0);
+        let mut none = QueueModel::<()>::new(false, 0);
         none.enqueue(0, of(0, 1));
         assert!(!none.has_room(1));
     }
@@ -362,14 +362,14 @@ mod tests {
         assert!(queue.is_late(161, 10));
         assert!(queue.complete(170, 0).is_some());
         assert!(!queue.is_late(187, 10) && queue.is_late(188, 10));
-        assert!(!EngineQueue::<()>::new(false, 1).is_late(1_000, 0));
+        assert!(!QueueModel::<()>::new(false, 1).is_late(1_000, 0));
         queue.gathers = 8;
         assert!(!queue.is_late(1_000, 0));
     }
 
     #[test]
     fn an_engine_is_idle_since_its_last_completion() {
-        let mut queue = EngineQueue::new(false, 0);
+        let mut queue = QueueModel::new(false, 0);
         queue.enqueue(10, pending(1, 5));
         assert!(!queue.has_room(1));
         assert_eq!(queue.idle(12), 0);

@@ -20,10 +20,11 @@ pub struct Forecast {
 }
 
 impl<T, R> Scheduler<T, R> {
-    /// The engines that support an algorithm, and which of them a lone packet of this size would
-    /// go to now. None is chosen if the packet would wait for room.
-    pub fn forecast(&mut self, now: u64, algorithm: u16, (blocks, bytes): (u64, u64)) -> Vec<Forecast> {
-        let group = Group::again(0, algorithm, 1, (blocks, bytes));
+    /// The engines that support an algorithm, and which of them a lone packet of so many bytes
+    /// would go to now. None is chosen if the packet would wait for room.
+    pub fn forecast(&mut self, now: u64, algorithm: u16, bytes: u64) -> Vec<Forecast> {
+        let blocks = bytes.div_ceil(16);
+        let group = Group { algorithm, packets: 1, blocks, bytes, ..Group::NOWHERE };
         let chosen = self.choose(now, Input::Ended, &group).map(|choice| choice.engine);
         self.costs.price(algorithm, blocks);
         let forecast = |engine: usize| Forecast {
@@ -54,11 +55,11 @@ mod tests {
         let mut scheduler: Scheduler<u32> =
             Scheduler::new(SchedulerConfig::default(), engines).expect("a valid configuration");
         for _ in 0..2 {
-            let forecast = scheduler.forecast(0, 0, (4, 64));
+            let forecast = scheduler.forecast(0, 0, 64);
             let reported: Vec<_> =
                 forecast.iter().map(|engine| (engine.engine, engine.processing, engine.is_chosen)).collect();
             assert_eq!(reported, [(0, 54, false), (1, 14, true)]);
         }
-        assert_eq!(scheduler.forecast(0, 1, (4, 64)), [], "no engine has this algorithm");
+        assert_eq!(scheduler.forecast(0, 1, 64), [], "no engine has this algorithm");
     }
 }

@@ -1,6 +1,6 @@
 //! Mapping heuristics from outside: how a policy that is not part of the gateway takes the place of
-//! [`Policy`](crate::Policy), so that it can be compared with it in the same window, with the same
-//! queues and costs.
+//! [`SchedulingPolicy`](crate::SchedulingPolicy), so that it can be compared with it in the same
+//! window, with the same queues and costs.
 //!
 //! A heuristic sees the multi-packets that the window holds, in the order of their first packets,
 //! and the estimated time of each on every engine, and names one of them and an engine. It has the
@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::choice::Choice;
 use crate::config::Input;
-use crate::engine::EngineQueue;
+use crate::engine::QueueModel;
 use crate::room::FullQueue;
 use crate::scheduler::{Dispatch, Scheduler};
 use crate::window::Group;
@@ -166,7 +166,7 @@ pub struct Done {
 }
 
 /// A heuristic with what the scheduler keeps for it.
-pub(crate) struct Mapping {
+pub(crate) struct HeuristicMapping {
     pub(crate) heuristic: Box<dyn Heuristic>,
     groups: Vec<Group>,
     candidates: Vec<Candidate>,
@@ -174,7 +174,7 @@ pub(crate) struct Mapping {
     offers: Vec<Option<Offer>>,
 }
 
-impl Mapping {
+impl HeuristicMapping {
     pub(crate) fn new(heuristic: Box<dyn Heuristic>) -> Self {
         let (groups, candidates, engines, offers) = Default::default();
         Self { heuristic, groups, candidates, engines, offers }
@@ -186,7 +186,7 @@ impl<T, R> Scheduler<T, R> {
     /// [`Research::heuristic`](crate::Research::heuristic) does, but that needs no
     /// factory: it may own what it decides by. It sees nothing of what was dispatched before.
     pub fn set_heuristic(&mut self, heuristic: Box<dyn Heuristic>) {
-        self.mapping = Some(Mapping::new(heuristic));
+        self.mapping = Some(HeuristicMapping::new(heuristic));
     }
 
     /// The multi-packet and the engine that the heuristic chooses in a class.
@@ -202,7 +202,7 @@ impl<T, R> Scheduler<T, R> {
 
     fn chosen_by(
         &mut self,
-        mapping: &mut Mapping,
+        mapping: &mut HeuristicMapping,
         now: u64,
         class: usize,
         only_idle: bool,
@@ -210,7 +210,7 @@ impl<T, R> Scheduler<T, R> {
         let is_due = self.window.group(class).is_some_and(|first| self.is_passed_enough(&first));
         let reach = if is_due { 1 } else { mapping.heuristic.reach() };
         self.describe(mapping, now, class, reach, only_idle)?;
-        let Mapping { heuristic, groups, candidates, engines, offers } = mapping;
+        let HeuristicMapping { heuristic, groups, candidates, engines, offers } = mapping;
         let view = View::new(now, candidates, engines, offers);
         let pick = heuristic.choose(&view)?;
         let Pick { group, engine } = pick;
@@ -226,7 +226,7 @@ impl<T, R> Scheduler<T, R> {
     /// `only_idle` asks for an idle engine and there is none.
     fn describe(
         &mut self,
-        mapping: &mut Mapping,
+        mapping: &mut HeuristicMapping,
         now: u64,
         class: usize,
         reach: usize,
@@ -236,7 +236,7 @@ impl<T, R> Scheduler<T, R> {
         mapping.candidates.clear();
         mapping.offers.clear();
         mapping.engines.clear();
-        let state = |queue: &EngineQueue<R>| EngineState {
+        let state = |queue: &QueueModel<R>| EngineState {
             wait: queue.wait(now),
             queued: queue.len(),
             is_cpu: queue.if_cpu != 0,
@@ -252,7 +252,7 @@ impl<T, R> Scheduler<T, R> {
         (!mapping.groups.is_empty()).then_some(())
     }
 
-    fn describe_group(&mut self, mapping: &mut Mapping, now: u64, group: &Group) {
+    fn describe_group(&mut self, mapping: &mut HeuristicMapping, now: u64, group: &Group) {
         self.costs.price(group.algorithm, group.blocks);
         let search = self.search(now, Input::Ended, group);
         let available = self.engines.available.and(self.costs.capable(group.algorithm));

@@ -88,8 +88,8 @@
 //!
 //! # The policy `sufferage`
 //!
-//! [`Policy::Sufferage`] considers all multi-packets of a full window, and not only the first one
-//! (a batch-mode heuristic of Maheswaran et al., 1999):
+//! [`SchedulingPolicy::Sufferage`] considers all multi-packets of a full window, and not only the
+//! first one (a batch-mode heuristic of Maheswaran et al., 1999):
 //! - The multi-packet goes next whose second lowest finishing time exceeds its lowest by most (its
 //!   *sufferage*), to the engine with its lowest. On a tie the one nearer to the head goes first.
 //! - If that engine has no room, nothing goes: the window grows, and the choice is made again at
@@ -150,9 +150,9 @@ pub use forecast::Forecast;
 pub use heuristic::{Candidate, Done, EngineState, Heuristic, HeuristicFactory, Offer, Pick, View};
 pub use histogram::Histogram;
 pub use order::OrderedRelease;
-pub use policy::{Policy, PolicyError};
+pub use policy::{PolicyError, SchedulingPolicy};
 pub use room::{DepthUnit, FullQueue, NameError};
 pub use scheduler::{Completed, Dispatch, Scheduler};
-pub use snapshot::{EngineSnapshot, Snapshot};
+pub use snapshot::{EngineSnapshot, SchedulerSnapshot};
 pub use train::{Admission, Burst, Outstanding, Parts, TrainDispatch, TrainPart};
 pub use window::Item;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// How the next multi-packet and its engine are chosen, by finishing times `f = w + p` (equation
 /// 1). Only engines that are available and support the algorithm are considered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum SchedulingPolicy {
     /// The lowest `f`; on a tie the fastest accelerator, then the next ones, then the CPU.
     /// [`FullQueue`](crate::FullQueue) decides if its queue is full.
     #[default]
@@ -18,7 +18,7 @@ pub enum Policy {
     Sufferage,
 }
 
-impl Policy {
+impl SchedulingPolicy {
     /// All policies.
     pub const ALL: [Self; 2] = [Self::FinishingTime, Self::Sufferage];
 
@@ -36,7 +36,7 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for SchedulingPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -44,10 +44,10 @@ impl fmt::Display for Policy {
 
 /// An unknown policy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown policy {0:?}; possible policies: {names}", names = Policy::names())]
+#[error("unknown policy {0:?}; possible policies: {names}", names = SchedulingPolicy::names())]
 pub struct PolicyError(pub String);
 
-impl FromStr for Policy {
+impl FromStr for SchedulingPolicy {
     type Err = PolicyError;
 
     fn from_str(name: &str) -> Result<Self, PolicyError> {
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn names_are_read_back() {
-        for policy in Policy::ALL {
+        for policy in SchedulingPolicy::ALL {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        assert!("fastest".parse::<Policy>().is_err());
+        assert!("fastest".parse::<SchedulingPolicy>().is_err());
     }
 }

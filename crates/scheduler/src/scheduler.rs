@@ -8,11 +8,11 @@ use crate::cost::{CostTable, EngineModel};
 use crate::engine::{Engines, Pending};
 use crate::engine_mask::{ENGINES, EngineMask};
 use crate::handover::HandoverSearch;
-use crate::heuristic::{Done, Mapping};
+use crate::heuristic::{Done, HeuristicMapping};
 use crate::histogram::Histogram;
-use crate::policy::Policy;
+use crate::policy::SchedulingPolicy;
 use crate::room::FullQueue;
-use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
+use crate::snapshot::{EngineMeasures, EngineSnapshot, SchedulerSnapshot};
 use crate::window::{Group, Item, Window, WindowSize};
 
 /// A multi-packet or a train, and the engine it goes to.
@@ -64,7 +64,7 @@ pub struct Scheduler<T, R = ()> {
     pub(crate) classes: Classes,
     adaptive: Option<AdaptiveWindow>,
     /// A heuristic that takes the policy's place, if any.
-    pub(crate) mapping: Option<Mapping>,
+    pub(crate) mapping: Option<HeuristicMapping>,
     pub(crate) engines: Engines<R>,
     pub(crate) costs: CostTable,
     pub(crate) measures: Vec<EngineMeasures>,
@@ -130,11 +130,12 @@ impl<T, R> Scheduler<T, R> {
                 classes: config.classes,
                 byte_limit: config.byte_limit,
                 notes_arrivals: config.measure || config.adaptive.is_some(),
-                is_compared: config.policy == Policy::Sufferage && config.research.heuristic.is_none(),
+                is_compared: config.policy == SchedulingPolicy::Sufferage
+                    && config.research.heuristic.is_none(),
             }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
-            mapping: config.research.heuristic.map(|factory| Mapping::new((factory.make)())),
+            mapping: config.research.heuristic.map(|factory| HeuristicMapping::new((factory.make)())),
             engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
             costs: CostTable::new(&engines),
             measures: engines.into_iter().map(|engine| EngineMeasures::new(engine.name)).collect(),
@@ -213,7 +214,7 @@ impl<T, R> Scheduler<T, R> {
     #[inline]
     fn next_group(&mut self, now: u64, input: Input, class: usize) -> Option<(Group, Choice)> {
         let group = self.window.group(class)?;
-        if self.config.policy == Policy::Sufferage {
+        if self.config.policy == SchedulingPolicy::Sufferage {
             return self.most_suffering(now, input, group);
         }
         self.choose(now, input, &group).map(|choice| (group, choice))
@@ -436,7 +437,7 @@ impl<T, R> Scheduler<T, R> {
     }
 
     /// The measurements so far.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SchedulerSnapshot {
         let packets: u64 = self.measures.iter().map(|measures| measures.packets).sum();
         let engine = |(at, measures): (usize, &EngineMeasures)| {
             let [predicted_ticks, measured_ticks, error_ticks] = measures.means();
@@ -457,7 +458,7 @@ impl<T, R> Scheduler<T, R> {
                 corrections: self.costs.ratios(at),
             }
         };
-        Snapshot {
+        SchedulerSnapshot {
             window: self.size,
             waiting: self.window.len(),
             wait: self.wait,

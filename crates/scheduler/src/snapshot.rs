@@ -38,7 +38,7 @@ pub struct EngineSnapshot {
 
 /// The measurements of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct SchedulerSnapshot {
     /// The window now, in packets.
     pub window: usize,
     /// Packets that stand in it.

@@ -250,9 +250,8 @@ impl<T, R> Scheduler<T, R> {
         if self.admission(burst) != Admission::Whole {
             return None;
         }
-        let choice = self.train_choice(now, input, parts, burst.packets);
-        let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
-        Some(self.give_train(now, parts, (burst.packets, burst.bytes), (engine, wait, processing)))
+        let choice = self.train_choice(now, input, parts, burst.packets)?;
+        Some(self.give_train(now, parts, burst.packets, burst.bytes, choice))
     }
 
     /// The shortcut of [`pass`](Self::pass) for a single engine that processes at once what it is
@@ -286,13 +285,11 @@ impl<T, R> Scheduler<T, R> {
     /// The first burst of the window as a train, if an engine has room for it.
     pub(crate) fn dispatch_burst(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
         let first = self.window.first_burst()?;
-        let choice = self.train_choice(now, input, &first.parts, first.items.len());
-        let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
+        let choice = self.train_choice(now, input, &first.parts, first.items.len())?;
         let burst = self.window.take_burst()?;
-        let packets = burst.items.len();
-        let given = self.give_train(now, &burst.parts, (packets, burst.bytes), (engine, wait, processing));
+        let given = self.give_train(now, &burst.parts, burst.items.len(), burst.bytes, choice);
         Some(Dispatch {
-            engine,
+            engine: choice.engine,
             ticket: given.ticket,
             sa: 0,
             algorithm: given.algorithm,
@@ -300,8 +297,8 @@ impl<T, R> Scheduler<T, R> {
             blocks: burst.parts.blocks(),
             bytes: burst.bytes,
             items: burst.items,
-            predicted_wait: wait,
-            predicted_processing: processing,
+            predicted_wait: choice.wait,
+            predicted_processing: choice.processing,
         })
     }
 
@@ -311,12 +308,17 @@ impl<T, R> Scheduler<T, R> {
     pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<TrainDispatch> {
         let parts = burst.parts?;
         let ([part], Some(sa)) = (parts.all(), sa) else {
-            let choice = self.train_choice(now, Input::Paused, &parts, burst.packets);
-            let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
-            let size = (burst.packets, burst.bytes);
-            return Some(self.give_train(now, &parts, size, (engine, wait, processing)));
+            let choice = self.train_choice(now, Input::Paused, &parts, burst.packets)?;
+            return Some(self.give_train(now, &parts, burst.packets, burst.bytes, choice));
         };
-        let group = Group::again(sa, part.algorithm, burst.packets as u32, (part.blocks.into(), burst.bytes));
+        let group = Group {
+            sa,
+            algorithm: part.algorithm,
+            packets: burst.packets as u32,
+            blocks: part.blocks.into(),
+            bytes: burst.bytes,
+            ..Group::NOWHERE
+        };
         let choice = self.choose(now, Input::Ended, &group)?;
         if self.config.measure {
             self.measures[choice.engine].dispatched(group.packets, group.bytes);
@@ -337,9 +339,11 @@ impl<T, R> Scheduler<T, R> {
         &mut self,
         now: u64,
         parts: &Parts,
-        (packets, bytes): (usize, u64),
-        (engine, wait, processing): (usize, u64, u64),
+        packets: usize,
+        bytes: u64,
+        choice: TrainChoice,
     ) -> TrainDispatch {
+        let TrainChoice { engine, wait, processing } = choice;
         if self.config.measure {
             self.measures[engine].dispatched(packets as u32, bytes);
         }

@@ -115,10 +115,9 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Packets that were taken out of the window before, with their blocks and bytes.
-    pub(crate) fn again(sa: u32, algorithm: u16, packets: u32, (blocks, bytes): (u64, u64)) -> Self {
-        Self { reference: NONE, class: 0, sa, algorithm, packets, blocks, bytes }
-    }
+    /// No packets, which stand nowhere in the window.
+    pub(crate) const NOWHERE: Self =
+        Self { reference: NONE, class: 0, sa: 0, algorithm: 0, packets: 0, blocks: 0, bytes: 0 };
 }
 
 /// A burst that stands in the window as it came.

@@ -1,9 +1,9 @@
 //! `convoy-lab nic`.
 
+use convoy_cli::Failure;
 use convoy_nic::NicConfig;
 
 use crate::args::NicArgs;
-use convoy_cli::Failure;
 
 pub(crate) fn run(args: &NicArgs) -> Result<(), Failure> {
     let config = NicConfig::load(&args.config).map_err(Failure::Problems)?;
@@ -23,7 +23,7 @@ fn pass(config: &NicConfig) -> Result<(), Failure> {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    use convoy_gateway::privileges::{self, Account};
+    use convoy_host::privileges::{self, Account};
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::low_level::pipe;
 

@@ -93,7 +93,7 @@ fn marks<B: DrawingBackend>(chart: &Axed<'_, B>, series: &Curve, look: Look, sca
 }
 
 /// The stem and the caps of a whisker, with caps of this width on the axis.
-fn whisker(x: f64, (low, high): (f64, f64), width: f64, style: ShapeStyle) -> [PathElement<(f64, f64)>; 3] {
+fn whisker(x: f64, low: f64, high: f64, width: f64, style: ShapeStyle) -> [PathElement<(f64, f64)>; 3] {
     let cap = |y| vec![(x - width / 2.0, y), (x + width / 2.0, y)];
     [vec![(x, low), (x, high)], cap(low), cap(high)].map(|path| PathElement::new(path, style))
 }
@@ -137,10 +137,8 @@ fn curves<B: DrawingBackend>(
             };
         }
         let thin = look.color.stroke_width(scale);
-        let whiskers = series
-            .whiskers
-            .iter()
-            .flat_map(|(x, low, high)| whisker(*x, (*low, *high), end * CURVE_CAP, thin));
+        let whiskers =
+            series.whiskers.iter().flat_map(|(x, low, high)| whisker(*x, *low, *high, end * CURVE_CAP, thin));
         chart.draw_series(whiskers).map_err(said)?;
         marks(&chart, series, *look, scale)?;
     }
@@ -196,10 +194,15 @@ fn bars<B: DrawingBackend>(
                 left + width / 2.0
             };
             if let Some((low, high)) = spread {
-                let ends = (base + low, base + high);
                 let cap = if is_stacked { BAR_CAP / 4.0 } else { BAR_CAP };
                 chart
-                    .draw_series(whisker(middle, ends, width * cap, BLACK.stroke_width(scale)))
+                    .draw_series(whisker(
+                        middle,
+                        base + low,
+                        base + high,
+                        width * cap,
+                        BLACK.stroke_width(scale),
+                    ))
                     .map_err(said)?;
             }
             if !is_stacked {

@@ -84,12 +84,12 @@ pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError
     figure
         .draw(BitMapBackend::with_buffer(&mut pixels, size), PNG_SCALE)
         .map_err(|what| failed(&png, what))?;
-    write_png(&png, size, &pixels).map_err(|error| failed(&png, error.to_string()))
+    write_png(&png, size.0, size.1, &pixels).map_err(|error| failed(&png, error.to_string()))
 }
 
 /// Writes RGB pixels as PNG. The library's own encoder would add decoders of several formats that
 /// are not needed.
-fn write_png(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), png::EncodingError> {
+fn write_png(path: &Path, width: u32, height: u32, pixels: &[u8]) -> Result<(), png::EncodingError> {
     let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use convoy_assembly::assemble::{EspPorts, pair_of};
 use convoy_card::nic::{Arrival, NicControl, Seal};
 use convoy_config::TunnelConfig;
 use convoy_engine::EngineError;
-use convoy_gateway::assemble::{EspPorts, pair_of};
-use convoy_gateway::state::Starts;
 use convoy_ipsec::{
     Carried, CryptoPacket, CryptoStatus, Expiry, InboundBurst, InstallError, Ipsec, IpsecConfig,
     LifetimeEvent, OutboundBurst, TunnelId, classify,
@@ -15,6 +14,7 @@ use convoy_ipsec::{
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::{Esp, Ethernet, Frame, FramePool, Layout, MacAddress, Offload, Udp, ethernet, ip, ipv6};
 use convoy_port::NATT_PORT;
+use convoy_state::Starts;
 use rand::Rng;
 
 use crate::NicConfig;

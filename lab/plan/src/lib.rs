@@ -20,7 +20,7 @@ pub use measure::{Measured, measure};
 pub use platform::{EngineCost, Machine};
 pub use trace::Trace;
 
-use convoy_gateway::assemble::AssembleError;
+use convoy_assembly::assemble::AssembleError;
 use convoy_sim::{Arrivals, Platform, Report, Simulation, SimulationError};
 use serde::Serialize;
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
+use convoy_state::Starts;
 use serde::Serialize;
 
 use super::drive::{Pace, drive};

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, Outcome,
     Placement, Refused, Submission, Takes, lay_out,
 };
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
-use convoy_scheduler::{CostModel, Policy};
+use convoy_scheduler::{CostModel, SchedulingPolicy};
+use convoy_state::Starts;
 
 use super::PlanError;
 use super::drive::drive;
@@ -161,7 +161,7 @@ fn pipeline(
     config.scheduler.window = window;
     config.scheduler.adaptive = None;
     // Other policies may require an engine on the worker's core.
-    config.scheduler.policy = Policy::FinishingTime;
+    config.scheduler.policy = SchedulingPolicy::FinishingTime;
     let mut costs = assemble::costs();
     costs.set_fixed(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let mut description = engine.clone();
@@ -177,10 +177,10 @@ fn pipeline(
 #[cfg(test)]
 mod tests {
     use convoy_engine::Software;
+    use convoy_workbench::imix;
 
     use super::*;
     use crate::tests::config;
-    use convoy_workbench::imix;
 
     #[test]
     fn what_a_worker_does_follows_where_the_packets_go() {

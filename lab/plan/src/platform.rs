@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::costs::Costs;
 use convoy_devices::model::ModelSettings;
 use convoy_engine::{EngineControl, IdleEngine, Multibuffer, Placement};
-use convoy_gateway::assemble;
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use convoy_assembly::assemble;
 use convoy_config::{Basis, Config};
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
@@ -10,15 +11,14 @@ use convoy_dataplane::pipeline::{Pipeline, PipelineResources};
 use convoy_devices::KINDS;
 use convoy_devices::model::{Model, ModelSettings, SteppedBus};
 use convoy_engine::{BusTiming, Engine, EngineControl};
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
 use convoy_scheduler::Input;
+use convoy_state::Starts;
+use convoy_workbench::imix;
 
 use super::trace::with_keys;
 use super::*;
-use convoy_workbench::imix;
 
 /// Number of packets of the demo's traffic.
 const PACKETS: usize = 1_500;

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use convoy_assembly::assemble;
 use convoy_capture::Unread;
 use convoy_config::{Config, EngineConfig, ManualKeys};
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::ENGINES;
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
 use convoy_sim::Packet;
+use convoy_state::Starts;
 use rand::Rng;
 
 use super::PlanError;

@@ -19,7 +19,7 @@ fn lowest(view: &View<'_>, among: &Offers, key: impl Fn(usize, Offer) -> u64) ->
     let rank = |(engine, offer): &(usize, Offer)| {
         (key(*engine, *offer), view.engines[*engine].is_cpu, offer.processing, *engine)
     };
-    open.min_by_key(rank).map(head_to)
+    open.min_by_key(rank).map(|(engine, _)| head_to(engine))
 }
 
 /// The lowest finishing time among the CPUs or among the accelerators; among all where there is
@@ -61,7 +61,7 @@ impl Heuristic for RoundRobin {
         let engines = view.engines.len();
         let turns = (self.next..self.next + engines).map(|engine| engine % engines);
         let mut open = turns.filter_map(|engine| Some((engine, view.offer(0, engine)?)));
-        open.find(|(_, offer)| offer.has_room).map(head_to)
+        open.find(|(_, offer)| offer.has_room).map(|(engine, _)| head_to(engine))
     }
 
     fn assigned(&mut self, view: &View<'_>, pick: Pick) {
@@ -103,7 +103,7 @@ impl Heuristic for FirstCapable {
         let among = offers(view);
         let accelerator = among.iter().find(|(engine, _)| !view.engines[*engine].is_cpu);
         let first = accelerator.or(among.first())?;
-        first.1.has_room.then(|| head_to(*first))
+        first.1.has_room.then(|| head_to(first.0))
     }
 }
 

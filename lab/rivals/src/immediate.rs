@@ -5,7 +5,7 @@
 use convoy_scheduler::{Heuristic, Offer, Pick, View};
 
 /// The head of the window, at this engine.
-pub(crate) fn head_to((engine, _): (usize, Offer)) -> Pick {
+pub(crate) fn head_to(engine: usize) -> Pick {
     Pick { group: 0, engine }
 }
 
@@ -14,7 +14,7 @@ pub(crate) struct MinimumExecutionTime;
 
 impl Heuristic for MinimumExecutionTime {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.offers(0).min_by_key(|(_, offer)| offer.processing).map(head_to)
+        view.offers(0).min_by_key(|(_, offer)| offer.processing).map(|(engine, _)| head_to(engine))
     }
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct OpportunisticLoadBalancing;
 
 impl Heuristic for OpportunisticLoadBalancing {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.offers(0).min_by_key(|(engine, _)| view.engines[*engine].wait).map(head_to)
+        view.offers(0).min_by_key(|(engine, _)| view.engines[*engine].wait).map(|(engine, _)| head_to(engine))
     }
 }
 
@@ -40,6 +40,8 @@ impl Heuristic for KPercentBest {
         let mut all: Vec<(usize, Offer)> = view.offers(0).collect();
         all.sort_by_key(|(_, offer)| offer.processing);
         all.truncate((all.len() * PERCENT).div_ceil(100));
-        all.into_iter().min_by_key(|(engine, offer)| view.finish(*engine, *offer)).map(head_to)
+        all.into_iter()
+            .min_by_key(|(engine, offer)| view.finish(*engine, *offer))
+            .map(|(engine, _)| head_to(engine))
     }
 }

@@ -47,7 +47,7 @@ impl Heuristic for Prequal {
         let coldest =
             view.offers(0).filter(is_cold).min_by(|one, other| latency(one).total_cmp(&latency(other)));
         let fewest = || view.offers(0).min_by_key(|(engine, _)| queued(*engine));
-        coldest.or_else(fewest).map(head_to)
+        coldest.or_else(fewest).map(|(engine, _)| head_to(engine))
     }
 
     fn assigned(&mut self, view: &View<'_>, pick: Pick) {

@@ -17,7 +17,8 @@
 //! - `kpb`: the lowest finishing time among the k % of engines with the shortest processing time
 //!   (Maheswaran et al. 1999).
 //! - `min-min`, `max-min`: over the whole window, see [`BatchRule`] (the same). Their third rule,
-//!   sufferage, is the gateway's own [`Policy::Sufferage`](convoy_scheduler::Policy::Sufferage).
+//!   sufferage, is the gateway's own
+//!   [`SchedulingPolicy::Sufferage`](convoy_scheduler::SchedulingPolicy::Sufferage).
 //! - `overtake`: the finishing time, where others pass a multi-packet that waits for room.
 //! - `jsq`, `jsq-2`: the shortest queue, of all engines or of two drawn at random (Winston 1977;
 //!   Mitzenmacher 2001).

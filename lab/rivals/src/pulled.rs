@@ -17,6 +17,6 @@ impl Heuristic for LateBinding {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
         let queued = |engine: usize| view.engines[engine].queued;
         let with_credit = view.offers(0).filter(|(engine, _)| queued(*engine) < CREDITS);
-        with_credit.min_by_key(|(engine, _)| queued(*engine)).map(head_to)
+        with_credit.min_by_key(|(engine, _)| queued(*engine)).map(|(engine, _)| head_to(engine))
     }
 }

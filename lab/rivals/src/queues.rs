@@ -9,7 +9,9 @@ pub(crate) struct ShortestQueue;
 
 impl Heuristic for ShortestQueue {
     fn choose(&mut self, view: &View<'_>) -> Option<Pick> {
-        view.offers(0).min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
+        view.offers(0)
+            .min_by_key(|(engine, _)| view.engines[*engine].queued)
+            .map(|(engine, _)| head_to(engine))
     }
 }
 
@@ -37,7 +39,10 @@ impl Heuristic for ShortestOfTwo {
             let out = self.draw(drawn.len());
             drawn.swap_remove(out);
         }
-        drawn.into_iter().min_by_key(|(engine, _)| view.engines[*engine].queued).map(head_to)
+        drawn
+            .into_iter()
+            .min_by_key(|(engine, _)| view.engines[*engine].queued)
+            .map(|(engine, _)| head_to(engine))
     }
 }
 
@@ -58,7 +63,9 @@ impl Heuristic for ShortestExpectedDelay {
             let mean = self.means[*engine].unwrap_or(offer.processing as f64);
             (view.engines[*engine].queued + 1) as f64 * mean
         };
-        view.offers(0).min_by(|one, other| delay(one).total_cmp(&delay(other))).map(head_to)
+        view.offers(0)
+            .min_by(|one, other| delay(one).total_cmp(&delay(other)))
+            .map(|(engine, _)| head_to(engine))
     }
 
     fn completed(&mut self, done: &Done) {

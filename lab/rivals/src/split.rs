@@ -64,7 +64,7 @@ impl Heuristic for HillClimbedSplit {
             let due = |engine: usize| self.owed[engine] + self.fractions[engine];
             due(*one).total_cmp(&due(*other)).then(other.cmp(one))
         });
-        chosen.map(head_to)
+        chosen.map(|(engine, _)| head_to(engine))
     }
 
     fn assigned(&mut self, view: &View<'_>, pick: Pick) {

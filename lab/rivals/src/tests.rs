@@ -34,7 +34,7 @@ fn names_are_unique_and_none_is_a_policy_of_the_gateway() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), ALL.len());
-    assert!(names.iter().all(|name| name.parse::<convoy_scheduler::Policy>().is_err()));
+    assert!(names.iter().all(|name| name.parse::<convoy_scheduler::SchedulingPolicy>().is_err()));
 }
 
 #[test]

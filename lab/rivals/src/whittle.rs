@@ -33,7 +33,7 @@ impl Heuristic for WhittleIndex {
             let service = (offer.processing as f64).max(1.0);
             gap * index(view.engines[*engine].queued, service / gap)
         };
-        view.offers(0).min_by(|one, other| of(one).total_cmp(&of(other))).map(head_to)
+        view.offers(0).min_by(|one, other| of(one).total_cmp(&of(other))).map(|(engine, _)| head_to(engine))
     }
 
     fn assigned(&mut self, view: &View<'_>, _: Pick) {

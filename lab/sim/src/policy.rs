@@ -1,12 +1,12 @@
 //! Names of policies: those of the gateway, and their rivals.
 
-use convoy_scheduler::Policy;
+use convoy_scheduler::SchedulingPolicy;
 
 /// The gateway's policy of this name; `None` for a [rival](convoy_rivals::ALL).
 ///
 /// # Errors
 /// A message with all names, if this is none of them.
-pub fn named(name: &str) -> Result<Option<Policy>, String> {
+pub fn named(name: &str) -> Result<Option<SchedulingPolicy>, String> {
     if convoy_rivals::by_name(name).is_some() {
         return Ok(None);
     }
@@ -20,5 +20,8 @@ pub fn rivals() -> String {
 
 /// The names of all policies of the gateway, and then of their rivals.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Policy::ALL.map(Policy::name).into_iter().chain(convoy_rivals::ALL.map(|rival| rival.name))
+    SchedulingPolicy::ALL
+        .map(SchedulingPolicy::name)
+        .into_iter()
+        .chain(convoy_rivals::ALL.map(|rival| rival.name))
 }

@@ -1,6 +1,6 @@
 //! One run: a platform, the arrival times of packets, and the traffic.
 
-use convoy_scheduler::{Heuristic, Policy};
+use convoy_scheduler::{Heuristic, SchedulingPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Observer};
@@ -48,7 +48,7 @@ impl Simulation {
     }
 
     /// Sets the scheduler's policy.
-    pub fn set_policy(&mut self, policy: Policy) {
+    pub fn set_policy(&mut self, policy: SchedulingPolicy) {
         self.platform.scheduler.policy = policy.name().to_owned();
         self.platform.scheduler.packet_size_threshold = None;
     }

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoy_assembly::assemble;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Clock;
 use convoy_dataplane::worker::Worker;
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortCounters, PortDescription, PortError};
+use convoy_state::Starts;
 use hdrhistogram::Histogram;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_assembly::assemble;
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble;
 use serde::Serialize;
 
 use super::TRAFFIC_PACKETS;

@@ -1,7 +1,7 @@
 //! Why the demo failed.
 
+use convoy_assembly::assemble::AssembleError;
 use convoy_capture::CaptureError;
-use convoy_gateway::assemble::AssembleError;
 use convoy_port::PortError;
 
 /// Why the demo failed.

@@ -1,7 +1,7 @@
 //! Gateways in one process, whose packets are counted and compared one by one.
 //!
 //! Two gateways, connected by a link in memory, are set up from a configuration
-//! ([`convoy_gateway::assemble`]) and fed with traffic; every packet that arrives is compared with
+//! ([`convoy_assembly::assemble`]) and fed with traffic; every packet that arrives is compared with
 //! what was sent, and results are returned as plain data, which the caller prints.
 //!
 //! A [`Platform`] is a set of engines, a [`Rule`] a policy with its options, and a [`Trial`] runs

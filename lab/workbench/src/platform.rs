@@ -224,7 +224,7 @@ impl Platform {
         let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
         let here = MachineCosts::new(costs);
         let mut engines = Vec::new();
-        for engine in convoy_gateway::assemble::engines(&config, costs)?.into_iter().flatten() {
+        for engine in convoy_assembly::assemble::engines(&config, costs)?.into_iter().flatten() {
             let EngineDescription { name, is_model, .. } = engine.description().clone();
             let cost =
                 IdleEngine::from(engine).calibrate(transform).map_err(|error| wrong(error.to_string()))?;
@@ -256,8 +256,8 @@ impl Platform {
 
 #[cfg(test)]
 mod tests {
+    use convoy_assembly::assemble;
     use convoy_devices::model::ModelSettings;
-    use convoy_gateway::assemble;
 
     use super::*;
     use crate::rule::Rule;

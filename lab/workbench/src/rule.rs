@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use convoy_scheduler::{FullQueue, HeuristicFactory, Policy};
+use convoy_scheduler::{FullQueue, HeuristicFactory, SchedulingPolicy};
 use serde::{Serialize, Serializer};
 
 /// A policy with its options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// Chooses the engine of a multi-packet.
-    pub policy: Policy,
+    pub policy: SchedulingPolicy,
     /// What `finishing-time`, `sufferage` and a rule from the literature do when the best engine's
     /// queue is full; baselines ignore it.
     pub full_queue: FullQueue,
@@ -27,12 +27,16 @@ pub struct ClassCredits(pub Option<usize>);
 impl Rule {
     /// The default, as published: in order of arrival, and waits for the engine with the lowest
     /// finishing time.
-    pub const DEFAULT: Self =
-        Self { policy: Policy::FinishingTime, full_queue: FullQueue::Wait, rival: None, classes: None };
+    pub const DEFAULT: Self = Self {
+        policy: SchedulingPolicy::FinishingTime,
+        full_queue: FullQueue::Wait,
+        rival: None,
+        classes: None,
+    };
     /// As [`DEFAULT`](Self::DEFAULT), but the lowest finishing time among engines with room.
     pub const SKIP: Self = Self { full_queue: FullQueue::Skip, ..Self::DEFAULT };
     /// The policy that considers the whole window.
-    pub const WHOLE_WINDOW: Self = Self { policy: Policy::Sufferage, ..Self::DEFAULT };
+    pub const WHOLE_WINDOW: Self = Self { policy: SchedulingPolicy::Sufferage, ..Self::DEFAULT };
 
     /// Both variants of the scheduler's default policy, and every baseline.
     pub fn compared() -> Vec<Self> {

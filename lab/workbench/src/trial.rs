@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use convoy_assembly::assemble;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_port::{Port, PortCounters, memory};
 use convoy_scheduler::EngineSnapshot;
+use convoy_state::Starts;
 
 use super::DemoError;
 use super::arrivals::{Load, TrialArrivals};

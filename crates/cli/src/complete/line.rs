@@ -2,16 +2,16 @@
 
 use clap::builder::ValueHint;
 use clap::{Arg, Command};
-use convoy_gateway::snapshot::NameKind;
+use convoy_report::snapshot::NameKind;
 
-use super::Completion;
+use super::ShellCompletion;
 
 /// What an argument's value may be.
 pub(super) enum Values {
     /// The name of a file.
     File,
     /// One of these.
-    Known(Vec<Completion>),
+    Known(Vec<ShellCompletion>),
     /// A name that the running gateway knows.
     OfGateway(NameKind),
 }
@@ -141,7 +141,7 @@ impl<'a> CompletionLine<'a> {
     }
 
     /// The options that are not given yet.
-    fn free_options(&self) -> Vec<Completion> {
+    fn free_options(&self) -> Vec<ShellCompletion> {
         let is_given = |option: &Arg| self.options.iter().any(|(given, _)| given.get_id() == option.get_id());
         let free = self.command.get_arguments().filter(|option| !option.is_hide_set() && !is_given(option));
         free.filter_map(|option| Some(candidate(&format!("--{}", option.get_long()?), option.get_help())))
@@ -162,9 +162,9 @@ impl<'a> CompletionLine<'a> {
 }
 
 /// A candidate with the first line of its help.
-fn candidate(value: &str, help: Option<&clap::builder::StyledStr>) -> Completion {
+fn candidate(value: &str, help: Option<&clap::builder::StyledStr>) -> ShellCompletion {
     let help = help.map(ToString::to_string).unwrap_or_default();
-    Completion { value: value.to_owned(), help: help.lines().next().unwrap_or_default().to_owned() }
+    ShellCompletion { value: value.to_owned(), help: help.lines().next().unwrap_or_default().to_owned() }
 }
 
 /// The names of the gateway that an argument of a command takes, if it takes any.

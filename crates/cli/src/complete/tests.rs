@@ -1,5 +1,5 @@
 use clap::CommandFactory;
-use convoy_gateway::snapshot::NameKind;
+use convoy_report::snapshot::NameKind;
 
 use super::*;
 use crate::args::Cli;

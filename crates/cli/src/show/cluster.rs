@@ -1,7 +1,7 @@
 //! `convoy show cluster`: members and groups of tunnels.
 
 use convoy_config::counted;
-use convoy_gateway::snapshot::{ClusterRow, GroupRow, MemberRow};
+use convoy_report::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 use super::view::{ShownSnapshot, WIDTH};
 use crate::Failure;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use convoy_config::counted;
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::events::{Event, EventPage, EventSeverity, What};
+use convoy_report::events::{Event, EventPage, EventSeverity, What};
 use serde::Serialize;
 
 use super::filter::Filter;

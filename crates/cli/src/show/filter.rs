@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use convoy_gateway::snapshot::{PeerRow, Snapshot};
+use convoy_report::snapshot::{PeerRow, Snapshot};
 
 use crate::Failure;
 
@@ -91,7 +91,7 @@ fn unknown(name: &str, peers: &[PeerRow]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::{PolicyRow, SaRow};
+    use convoy_report::snapshot::{PolicyRow, SaRow};
 
     use super::*;
 

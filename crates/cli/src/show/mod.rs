@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::snapshot::{PeerRow, Snapshot};
+use convoy_report::snapshot::{PeerRow, Snapshot};
 use serde::Serialize;
 
 use crate::Failure;

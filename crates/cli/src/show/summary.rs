@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use convoy_config::counted;
-use convoy_gateway::snapshot::{PeerState, Snapshot};
+use convoy_report::snapshot::{PeerState, Snapshot};
 use serde::Serialize;
 
 use super::units::{short, time};

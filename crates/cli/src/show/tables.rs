@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_gateway::snapshot::{
+use convoy_report::snapshot::{
     COUNTERS, Counter, EngineRow, IptfsRow, NameRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot,
 };
 

@@ -1,6 +1,6 @@
 //! The tables that an operator sees, with realistic long values.
 
-use convoy_gateway::snapshot::{
+use convoy_report::snapshot::{
     Buckets, CharonRow, ConfiguredRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow,
     SchedulerRow, TunnelRow,
 };

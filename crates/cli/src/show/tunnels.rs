@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use convoy_gateway::snapshot::{MonitorRow, PeerRow, PeerState, PolicyRow, SaRow, WayRow};
+use convoy_report::snapshot::{MonitorRow, PeerRow, PeerState, PolicyRow, SaRow, WayRow};
 use serde::Serialize;
 
 use super::tables::iptfs;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use convoy_gateway::snapshot::Snapshot;
+use convoy_report::snapshot::Snapshot;
 
 use super::units::short;
 use crate::rates::RunInterval;

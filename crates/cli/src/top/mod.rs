@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_gateway::snapshot::Snapshot;
+use convoy_report::snapshot::Snapshot;
 use ratatui::crossterm::event::{self, Event};
 use signal_hook::consts::{SIGINT, SIGTERM};
 

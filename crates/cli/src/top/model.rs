@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use convoy_gateway::snapshot::Snapshot;
+use convoy_report::snapshot::Snapshot;
 
 use super::picture::{OwnedTunnelKey, Picture, TopTunnel, bits};
 use super::state::{TopSort, TopState};
@@ -139,7 +139,7 @@ fn interval<'a>(before: Option<&'a Snapshot>, now: Option<&'a Snapshot>) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::SaRow;
+    use convoy_report::snapshot::SaRow;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_gateway::snapshot::{EngineRow, PeerRow, PeerState, SchedulerRow, Snapshot};
+use convoy_report::snapshot::{EngineRow, PeerRow, PeerState, SchedulerRow, Snapshot};
 
 use crate::rates::{RunInterval, TrafficRate, Ways};
 
@@ -192,7 +192,7 @@ pub(super) fn bits(rate: TrafficRate) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::{Buckets, SaRow};
+    use convoy_report::snapshot::{Buckets, SaRow};
 
     use super::*;
 

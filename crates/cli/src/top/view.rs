@@ -5,7 +5,7 @@ mod table;
 use std::collections::VecDeque;
 
 use convoy_config::counted;
-use convoy_gateway::snapshot::PeerState;
+use convoy_report::snapshot::PeerState;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};

@@ -174,7 +174,7 @@ fn what_this_machine_lacks_is_refused_by_check_and_run_and_not_by_replay() {
     let folder = tempfile::tempdir().expect("a folder");
     for (lines, reported) in [
         ("[[engine]]\nkind = \"software\"\ncore = 999\n", "engine.core: there is no core 999"),
-        ("[gateway]\nuser = \"nobody-has-this\"\n", "gateway.user: there is no user \"nobody-has-this\""),
+        ("[gateway]\nuser = \"no-such-user\"\n", "gateway.user: there is no user \"no-such-user\""),
     ] {
         let [site, _] = both_sites(folder.path());
         append(&site, &format!("{}{lines}", ports("1", "")));

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use convoy_cluster::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision, StoreEvent};
+use convoy_cluster::{Call, Condition, KeyValue, LeaseId, Revision, StoreAnswer, StoreChange, StoreEvent};
 use convoy_cluster_agent::etcd::{Store, StoreConfig};
 
 /// The longest wait for anything.
@@ -17,7 +17,7 @@ pub(crate) type Put = (String, Vec<u8>, Option<LeaseId>);
 /// What became of a call.
 #[derive(Debug)]
 pub(crate) enum End {
-    Answered(Answer),
+    Answered(StoreAnswer),
     Lost(String),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Client {
     events: Receiver<StoreEvent<u64>>,
     last: u64,
     /// Changes that were not taken yet.
-    pub(crate) changes: VecDeque<Change>,
+    pub(crate) changes: VecDeque<StoreChange>,
     pub(crate) is_connected: bool,
     /// Why the last session ended, or was not begun.
     pub(crate) last_loss: String,
@@ -100,7 +100,7 @@ impl Client {
     }
 
     /// The answer of a call that must be answered.
-    pub(crate) fn answer(&mut self, call: Call) -> Result<Answer> {
+    pub(crate) fn answer(&mut self, call: Call) -> Result<StoreAnswer> {
         match self.end(call)? {
             End::Answered(answer) => Ok(answer),
             End::Lost(reason) => bail!("lost: {reason}"),
@@ -115,14 +115,14 @@ impl Client {
         read: Option<&str>,
     ) -> Result<Done> {
         match self.answer(transaction(guard, deletes, puts, read))? {
-            Answer::Transacted { is_done, revision, read } => Ok(Done { is_done, revision, read }),
+            StoreAnswer::Transacted { is_done, revision, read } => Ok(Done { is_done, revision, read }),
             other => bail!("a transaction was answered by {other:?}"),
         }
     }
 
     pub(crate) fn refused(&mut self, call: Call) -> Result<String> {
         match self.answer(call)? {
-            Answer::Refused { reason } => Ok(reason),
+            StoreAnswer::Refused { reason } => Ok(reason),
             other => bail!("not refused: {other:?}"),
         }
     }
@@ -137,26 +137,26 @@ impl Client {
 
     pub(crate) fn grant(&mut self, ttl_s: u32) -> Result<(LeaseId, u32)> {
         match self.answer(Call::Grant { ttl_s })? {
-            Answer::Granted { lease, ttl_s } => Ok((lease, ttl_s)),
+            StoreAnswer::Granted { lease, ttl_s } => Ok((lease, ttl_s)),
             other => bail!("a grant was answered by {other:?}"),
         }
     }
 
     pub(crate) fn keep_alive(&mut self, lease: LeaseId) -> Result<u32> {
         match self.answer(Call::KeepAlive { lease })? {
-            Answer::KeptAlive { ttl_s } => Ok(ttl_s),
+            StoreAnswer::KeptAlive { ttl_s } => Ok(ttl_s),
             other => bail!("keeping alive was answered by {other:?}"),
         }
     }
 
     pub(crate) fn watch(&mut self, prefix: &str, from: Revision) -> Result<()> {
         let answer = self.answer(Call::Watch { prefix: prefix.into(), from })?;
-        ensure!(answer == Answer::Watching, "a watch was answered by {answer:?}");
+        ensure!(answer == StoreAnswer::Watching, "a watch was answered by {answer:?}");
         Ok(())
     }
 
     /// The next change that a watch reports.
-    pub(crate) fn change(&mut self) -> Result<Change> {
+    pub(crate) fn change(&mut self) -> Result<StoreChange> {
         while self.changes.is_empty() {
             if let Some(StoreEvent::Lost { reason }) = self.next()? {
                 bail!("lost: {reason}");
@@ -177,7 +177,7 @@ pub(crate) fn transaction(
     read: Option<&str>,
 ) -> Call {
     Call::Transact {
-        guard: guard.map(|(key, modified)| Guard { key: key.into(), modified }),
+        guard: guard.map(|(key, modified)| Condition { key: key.into(), modified }),
         deletes: deletes.iter().map(|key| (*key).to_owned()).collect(),
         puts,
         read: read.map(str::to_owned),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use convoy_cluster::{Answer, KeyValue};
+use convoy_cluster::{KeyValue, StoreAnswer};
 use convoy_cluster_agent::etcd::StoreConfig;
 
 use crate::client::{Client, End, put, transaction};
@@ -43,14 +43,14 @@ impl Counter {
             transaction(Some((COUNTER, self.known.modified)), &[], puts, Some(COUNTER))
         };
         match client.end(call)? {
-            End::Answered(Answer::Transacted { is_done: true, read, .. }) => self.found(read, next),
-            End::Answered(Answer::Refused { .. }) => {
+            End::Answered(StoreAnswer::Transacted { is_done: true, read, .. }) => self.found(read, next),
+            End::Answered(StoreAnswer::Refused { .. }) => {
                 self.refused += 1;
                 std::thread::sleep(Duration::from_millis(20));
                 Ok(())
             }
             // A write whose outcome was unknown was executed after the key was read again.
-            End::Answered(Answer::Transacted { .. }) if self.lost > 0 => {
+            End::Answered(StoreAnswer::Transacted { .. }) if self.lost > 0 => {
                 self.is_open = true;
                 Ok(())
             }
@@ -146,8 +146,8 @@ pub(crate) fn full(config: &StoreConfig) -> Result<()> {
         ensure!(kept.len() < 10_000, "it is never full");
         let name = format!("/full/{:05}", kept.len());
         match client.end(transaction(None, &[], vec![put(&name, &[7; 50_000])], None))? {
-            End::Answered(Answer::Transacted { is_done: true, .. }) => kept.push(name),
-            End::Answered(Answer::Refused { reason }) if client.is_connected => break reason,
+            End::Answered(StoreAnswer::Transacted { is_done: true, .. }) => kept.push(name),
+            End::Answered(StoreAnswer::Refused { reason }) if client.is_connected => break reason,
             End::Answered(other) => bail!("answered by {other:?}"),
             End::Lost(reason) => {
                 ensure!(reason.contains("space"), "{reason}");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use convoy_cluster::{Answer, Call, Change};
+use convoy_cluster::{Call, StoreAnswer, StoreChange};
 use convoy_cluster_agent::etcd::StoreConfig;
 
 use crate::client::{Client, End, put, transaction};
@@ -96,7 +96,7 @@ fn expiring(client: &mut Client) -> Result<()> {
     ensure!(words[3..].iter().all(|word| word.0 == "delete" && word.2 > after), "{words:?}");
     ensure!(client.keep_alive(lease)? == 0 && client.keep_alive(lease)? == 0, "the lease has expired");
     ensure!(client.read("/l/")?.len() == 1, "only the key without a lease is left");
-    ensure!(client.answer(Call::Revoke { lease })? == Answer::Revoked, "it has ended anyway");
+    ensure!(client.answer(Call::Revoke { lease })? == StoreAnswer::Revoked, "it has ended anyway");
     println!("a lease that expires removes its keys, its watch says so in order, and its time to live is 0");
     Ok(())
 }
@@ -110,7 +110,7 @@ fn kept_alive(client: &mut Client) -> Result<()> {
         std::thread::sleep(Duration::from_millis(100));
     }
     ensure!(client.read("/k/")?.len() == 1, "the key is there after twice its time to live");
-    ensure!(client.answer(Call::Revoke { lease })? == Answer::Revoked, "revoked");
+    ensure!(client.answer(Call::Revoke { lease })? == StoreAnswer::Revoked, "revoked");
     ensure!(client.read("/k/")?.is_empty() && client.keep_alive(lease)? == 0, "it has ended with its key");
     println!("a lease that is kept alive outlives its time to live, and ends when it is revoked");
     Ok(())
@@ -127,7 +127,7 @@ fn watched_from_the_beginning(client: &mut Client) -> Result<()> {
     }
     let mut last = 0;
     for number in 0..320 {
-        let Change::Put(found) = client.change()? else { bail!("nothing was removed") };
+        let StoreChange::Put(found) = client.change()? else { bail!("nothing was removed") };
         ensure!(found.value == number.to_string().as_bytes(), "change {number} is {found:?}");
         ensure!(found.modified > last, "revision {} after {last}", found.modified);
         last = found.modified;
@@ -143,7 +143,7 @@ fn forgotten(client: &mut Client) -> Result<()> {
     have_done(&format!("compact {newest}"))?;
     match client.end(Call::Watch { prefix: "/f/".into(), from: revision })? {
         // Its answer may have been that it has begun.
-        End::Answered(Answer::Watching) => while client.is_connected && client.next()?.is_none() {},
+        End::Answered(StoreAnswer::Watching) => while client.is_connected && client.next()?.is_none() {},
         End::Answered(other) => bail!("a watch of what is forgotten was answered by {other:?}"),
         End::Lost(_) => {}
     }
@@ -154,9 +154,9 @@ fn forgotten(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-fn word(change: &Change) -> (&'static str, &str, u64) {
+fn word(change: &StoreChange) -> (&'static str, &str, u64) {
     match change {
-        Change::Put(found) => ("put", &found.key, found.modified),
-        Change::Delete { key, revision } => ("delete", key, *revision),
+        StoreChange::Put(found) => ("put", &found.key, found.modified),
+        StoreChange::Delete { key, revision } => ("delete", key, *revision),
     }
 }

@@ -1,6 +1,6 @@
 //! Leases: granted and revoked by one request each, kept alive by a stream for each of them.
 
-use convoy_cluster::{Answer, LeaseId};
+use convoy_cluster::{LeaseId, StoreAnswer};
 use etcd_client::{LeaseKeepAliveStream, LeaseKeeper};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -10,10 +10,10 @@ use super::session::{PendingCall, Shared};
 pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> PendingCall {
     let mut client = shared.client.clone();
     let answer = match shared.within("a grant", client.lease_grant(i64::from(ttl_s), None)).await {
-        Ok(granted) => Answer::Granted { lease: granted.id(), ttl_s: seconds(granted.ttl()) },
+        Ok(granted) => StoreAnswer::Granted { lease: granted.id(), ttl_s: seconds(granted.ttl()) },
         // A lease whose number is lost ends without having meant anything.
         Err(CallFailure::Refused(reason) | CallFailure::NoLease(reason) | CallFailure::NoSpace(reason)) => {
-            Answer::Refused { reason }
+            StoreAnswer::Refused { reason }
         }
         Err(CallFailure::Unknown(reason)) => return Err(reason),
     };
@@ -23,8 +23,8 @@ pub(super) async fn grant<Id>(shared: Shared<Id>, id: Id, ttl_s: u32) -> Pending
 pub(super) async fn revoke<Id>(shared: Shared<Id>, id: Id, lease: LeaseId) -> PendingCall {
     let mut client = shared.client.clone();
     let answer = match shared.within("a revocation", client.lease_revoke(lease)).await {
-        Ok(_) | Err(CallFailure::NoLease(_)) => Answer::Revoked,
-        Err(CallFailure::Refused(reason)) => Answer::Refused { reason },
+        Ok(_) | Err(CallFailure::NoLease(_)) => StoreAnswer::Revoked,
+        Err(CallFailure::Refused(reason)) => StoreAnswer::Refused { reason },
         Err(failure) => return Err(failure.reason()),
     };
     shared.answer(id, answer)
@@ -40,12 +40,12 @@ pub(super) async fn keep_alive<Id>(
     let mut stream = None;
     while let Some(id) = asked.recv().await {
         let ttl_s = renew(&shared, lease, &mut stream).await.map_err(CallFailure::reason)?;
-        shared.answer(id, Answer::KeptAlive { ttl_s })?;
+        shared.answer(id, StoreAnswer::KeptAlive { ttl_s })?;
         if ttl_s == 0 {
             // The lease's number is never used again, so that this holds for the others as well.
             asked.close();
             while let Some(id) = asked.recv().await {
-                shared.answer(id, Answer::KeptAlive { ttl_s })?;
+                shared.answer(id, StoreAnswer::KeptAlive { ttl_s })?;
             }
         }
     }

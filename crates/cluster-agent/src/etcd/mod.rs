@@ -1,7 +1,7 @@
 //! The store in etcd: a thread that takes each [`Call`], and reports what became of it.
 //!
 //! The thread has a connection to one endpoint at a time, a **session**. A call has three ends: its
-//! [`Answer`](convoy_cluster::Answer), with `Refused` if it was surely not executed, or
+//! [`StoreAnswer`](convoy_cluster::StoreAnswer), with `Refused` if it was surely not executed, or
 //! [`StoreEvent::Lost`], which ends the session and leaves the outcome of all its open calls
 //! unknown (see `outcome.rs`). The next session is with the next endpoint. Between sessions calls
 //! are refused.

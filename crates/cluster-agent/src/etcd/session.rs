@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use convoy_cluster::{Answer, Call, LeaseId, Revision};
+use convoy_cluster::{Call, LeaseId, Revision, StoreAnswer};
 use etcd_client::{Client, ResponseHeader};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
@@ -43,7 +43,7 @@ impl<Id> Shared<Id> {
         self.events.send(event).map_err(|_| GONE.to_owned())
     }
 
-    pub(super) fn answer(&self, id: Id, answer: Answer) -> PendingCall {
+    pub(super) fn answer(&self, id: Id, answer: StoreAnswer) -> PendingCall {
         self.is_useful.store(true, Ordering::Relaxed);
         self.report(StoreEvent::Answered(id, answer))
     }
@@ -131,7 +131,7 @@ async fn refuse_until<Id, T>(
             biased;
             call = asked.recv() => {
                 let (id, _) = call?;
-                let answer = Answer::Refused { reason: NOT_CONNECTED.into() };
+                let answer = StoreAnswer::Refused { reason: NOT_CONNECTED.into() };
                 events.send(StoreEvent::Answered(id, answer)).ok()?;
             }
             done = &mut waiting => return Some(done),

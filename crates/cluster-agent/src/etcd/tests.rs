@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
-use convoy_cluster::Answer;
+use convoy_cluster::StoreAnswer;
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn calls_are_refused_while_no_endpoint_is_there() {
                 StoreEvent::Lost { reason } => losses.push(reason),
                 event => {
                     let reason = "no endpoint is connected".into();
-                    assert_eq!(event, StoreEvent::Answered(call, Answer::Refused { reason }));
+                    assert_eq!(event, StoreEvent::Answered(call, StoreAnswer::Refused { reason }));
                     break;
                 }
             }

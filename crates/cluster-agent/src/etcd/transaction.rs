@@ -1,6 +1,6 @@
 //! Transactions.
 
-use convoy_cluster::{Answer, Guard, KeyValue, LeaseId, Revision};
+use convoy_cluster::{Condition, KeyValue, LeaseId, Revision, StoreAnswer};
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
 
 use super::outcome::CallFailure;
@@ -12,7 +12,7 @@ const LONGEST_ANSWER: usize = 256 << 20;
 pub(super) async fn transact<Id>(
     shared: Shared<Id>,
     id: Id,
-    guard: Option<Guard>,
+    guard: Option<Condition>,
     deletes: Vec<String>,
     puts: Vec<(String, Vec<u8>, Option<LeaseId>)>,
     read: Option<String>,
@@ -27,21 +27,21 @@ pub(super) async fn transact<Id>(
             if !is_unchanged(&shared, before, witness).await {
                 return Err(reason);
             }
-            Answer::Refused { reason }
+            StoreAnswer::Refused { reason }
         }
-        Err(CallFailure::Refused(reason) | CallFailure::NoLease(reason)) => Answer::Refused { reason },
+        Err(CallFailure::Refused(reason) | CallFailure::NoLease(reason)) => StoreAnswer::Refused { reason },
         Err(CallFailure::Unknown(reason)) => return Err(reason),
     };
     shared.answer(id, answer)
 }
 
 fn transaction(
-    guard: Option<Guard>,
+    guard: Option<Condition>,
     deletes: Vec<String>,
     puts: Vec<(String, Vec<u8>, Option<LeaseId>)>,
     read: Option<String>,
 ) -> Txn {
-    let guards = guard.map(|Guard { key, modified }| {
+    let guards = guard.map(|Condition { key, modified }| {
         // etcd compares with the revision 0 if there is no key.
         Compare::mod_revision(key, CompareOp::Equal, i64::try_from(modified).unwrap_or(i64::MAX))
     });
@@ -55,7 +55,7 @@ fn transaction(
         .and_then(deletes.chain(puts).chain(read).collect::<Vec<_>>())
 }
 
-fn answer<Id>(shared: &Shared<Id>, done: &TxnResponse) -> Result<Answer, String> {
+fn answer<Id>(shared: &Shared<Id>, done: &TxnResponse) -> Result<StoreAnswer, String> {
     let revision = shared.note(done.header());
     let mut read = Vec::new();
     for response in done.op_responses() {
@@ -63,7 +63,7 @@ fn answer<Id>(shared: &Shared<Id>, done: &TxnResponse) -> Result<Answer, String>
             read = found.take_kvs().into_iter().map(key_value).collect::<Result<_, _>>()?;
         }
     }
-    Ok(Answer::Transacted { is_done: done.succeeded(), revision, read })
+    Ok(StoreAnswer::Transacted { is_done: done.succeeded(), revision, read })
 }
 
 /// One of etcd's keys in the member's terms.

@@ -1,6 +1,6 @@
 //! Watches, each with a stream of its own.
 
-use convoy_cluster::{Answer, Change, Revision};
+use convoy_cluster::{Revision, StoreAnswer, StoreChange};
 use etcd_client::{Event, EventType, WatchOptions, WatchResponse};
 
 use super::StoreEvent;
@@ -24,14 +24,14 @@ pub(super) async fn watch<Id>(shared: Shared<Id>, id: Id, prefix: String, from: 
     };
     let (mut stream, first) = match shared.within("a watch", beginning).await {
         Ok(begun) => begun,
-        Err(CallFailure::Refused(reason)) => return shared.answer(id, Answer::Refused { reason }),
+        Err(CallFailure::Refused(reason)) => return shared.answer(id, StoreAnswer::Refused { reason }),
         Err(failure) => return Err(failure.reason()),
     };
     let first = first.ok_or("a watch has ended before it began")?;
     if first.canceled() && first.compact_revision() == 0 {
-        return shared.answer(id, Answer::Refused { reason: first.cancel_reason().to_owned() });
+        return shared.answer(id, StoreAnswer::Refused { reason: first.cancel_reason().to_owned() });
     }
-    shared.answer(id, Answer::Watching)?;
+    shared.answer(id, StoreAnswer::Watching)?;
     report(&shared, &first)?;
     while let Some(response) = stream.message().await.map_err(|error| CallFailure::from(error).reason())? {
         report(&shared, &response)?;
@@ -52,11 +52,11 @@ fn report<Id>(shared: &Shared<Id>, response: &WatchResponse) -> PendingCall {
     if changes.is_empty() { Ok(()) } else { shared.report(StoreEvent::Changed(changes)) }
 }
 
-fn change(event: &Event) -> Option<Result<Change, String>> {
+fn change(event: &Event) -> Option<Result<StoreChange, String>> {
     let found = event.kv()?.clone();
     let modified = revision(found.mod_revision());
     Some(key_value(found).map(|found| match event.event_type() {
-        EventType::Put => Change::Put(found),
-        EventType::Delete => Change::Delete { key: found.key, revision: modified },
+        EventType::Put => StoreChange::Put(found),
+        EventType::Delete => StoreChange::Delete { key: found.key, revision: modified },
     }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Output;
-use super::view::Kind;
+use super::view::TableKind;
 use crate::store::{Call, LeaseId, Revision};
 
 /// A request's number.
@@ -16,8 +16,8 @@ pub(super) enum Purpose {
     Grant { sent_ns: u64 },
     KeepAlive { lease: LeaseId, sent_ns: u64 },
     Revoke(LeaseId),
-    Read(Kind),
-    Watch(Kind),
+    Read(TableKind),
+    Watch(TableKind),
     Register,
     Group(usize),
 }

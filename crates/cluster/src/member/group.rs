@@ -3,13 +3,13 @@
 use super::calls::{Calls, Purpose};
 use super::config::{GroupConfig, MemberConfig};
 use super::leader::{Changes, Leader, Phase, TakenOver, WriteBatch};
-use super::view::Table;
+use super::view::StoreTable;
 use super::{Now, Output, RETRY_NS};
 use crate::election;
 use crate::keys::Keys;
-use crate::orders::{Event, Order};
+use crate::orders::{GroupEvent, MemberOrder};
 use crate::status::GroupStatus;
-use crate::store::{Answer, Call, Guard, KeyValue, LeaseId, Revision};
+use crate::store::{Call, Condition, KeyValue, LeaseId, Revision, StoreAnswer};
 use convoy_reservation::IvClock;
 
 /// What a member of the next rank waits longer before it tries to lead.
@@ -51,16 +51,32 @@ pub(super) struct Context<'a> {
     pub(super) is_candidate: bool,
     /// Whether it gives its groups away.
     pub(super) is_draining: bool,
-    pub(super) members: &'a Table,
-    pub(super) leaders: &'a mut Table,
+    pub(super) members: &'a StoreTable,
+    pub(super) leaders: &'a mut StoreTable,
     pub(super) ivs: &'a mut IvClock,
     pub(super) calls: &'a mut Calls,
     pub(super) out: &'a mut Vec<Output>,
 }
 
+/// A term of this member's that begins.
+struct BegunTerm {
+    /// The revision at which the leader's key was created.
+    created: Revision,
+    /// The one at which it was last written.
+    modified: Revision,
+    lease: LeaseId,
+}
+
+/// A group's SAs as the store had them.
+struct SasRead {
+    entries: Vec<KeyValue>,
+    /// How many more are sealed by a cluster key that this member lacks.
+    locked: usize,
+}
+
 /// A group.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct MemberGroup {
     index: usize,
     config: GroupConfig,
     key: String,
@@ -82,7 +98,7 @@ pub(super) struct Group {
     locked: usize,
 }
 
-impl Group {
+impl MemberGroup {
     pub(super) fn new(index: usize, config: GroupConfig, keys: &Keys) -> Self {
         let key = keys.leader(&config.name);
         Self {
@@ -139,7 +155,7 @@ impl Group {
             if let Some(leader) = &mut self.leader {
                 leader.phase = Phase::Stopping;
             }
-            ctx.out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
+            ctx.out.push(Output::Order(MemberOrder::StepDown { group: self.config.name.clone() }));
         }
     }
 
@@ -198,7 +214,7 @@ impl Group {
 
     fn create(&mut self, lease: LeaseId, ctx: &mut Context<'_>) {
         let puts = vec![(self.key.clone(), election::leader(&ctx.config.name, lease), Some(lease))];
-        let guard = Some(Guard { key: self.key.clone(), modified: 0 });
+        let guard = Some(Condition { key: self.key.clone(), modified: 0 });
         let read = Some(ctx.keys.group(&self.config.name));
         self.step = Step::Creating(lease);
         let request = Call::Transact { guard, deletes: Vec::new(), puts, read };
@@ -216,20 +232,21 @@ impl Group {
     fn ask(&mut self, step: Step, Changes { deletes, puts }: Changes, ctx: &mut Context<'_>) {
         self.step = step;
         let modified = self.leader.as_ref().map_or(0, |leader| leader.modified);
-        let guard = Some(Guard { key: self.key.clone(), modified });
+        let guard = Some(Condition { key: self.key.clone(), modified });
         let request = Call::Transact { guard, deletes, puts, read: None };
         ctx.calls.ask(Purpose::Group(self.index), request, ctx.out);
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, locked: usize, ctx: &mut Context<'_>) {
+    pub(super) fn answered(&mut self, answer: StoreAnswer, locked: usize, ctx: &mut Context<'_>) {
         let step = std::mem::take(&mut self.step);
-        let Answer::Transacted { is_done, revision, read } = answer else {
+        let StoreAnswer::Transacted { is_done, revision, read } = answer else {
             return self.refused(step, ctx.now.monotonic_ns);
         };
         match step {
             Step::Rest => {}
             Step::Creating(lease) if is_done && ctx.lease == Some(lease) => {
-                self.lead((revision, revision), (read, locked), lease, ctx);
+                let term = BegunTerm { created: revision, modified: revision, lease };
+                self.lead(&term, SasRead { entries: read, locked }, ctx);
             }
             Step::Creating(_) => self.is_unsure = true,
             Step::Looking => self.looked(read, revision, ctx),
@@ -237,7 +254,10 @@ impl Group {
                 self.is_unsure = false;
                 match &mut self.leader {
                     Some(leader) => leader.modified = revision,
-                    None => self.lead((created, revision), (read, locked), lease, ctx),
+                    None => {
+                        let term = BegunTerm { created, modified: revision, lease };
+                        self.lead(&term, SasRead { entries: read, locked }, ctx);
+                    }
                 }
             }
             Step::Taking { .. } => self.is_unsure = true,
@@ -288,7 +308,7 @@ impl Group {
         }
         self.is_unsure = own.is_some();
         if let (Some(KeyValue { value, created, modified, .. }), Some(lease)) = (own, ctx.lease) {
-            let guard = Some(Guard { key: self.key.clone(), modified });
+            let guard = Some(Condition { key: self.key.clone(), modified });
             let read = self.leader.is_none().then(|| ctx.keys.group(&self.config.name));
             let puts = vec![(self.key.clone(), value, Some(lease))];
             self.step = Step::Taking { lease, created };
@@ -299,13 +319,9 @@ impl Group {
 
     /// A term begins. A member that drains only removes the key again, and so does one that cannot
     /// open the SAs of the group, as it would begin them again.
-    fn lead(
-        &mut self,
-        (term, modified): (Revision, Revision),
-        (read, locked): (Vec<KeyValue>, usize),
-        lease: LeaseId,
-        ctx: &mut Context<'_>,
-    ) {
+    fn lead(&mut self, begun: &BegunTerm, read: SasRead, ctx: &mut Context<'_>) {
+        let BegunTerm { created: term, modified, lease } = *begun;
+        let SasRead { entries, locked } = read;
         let value = election::leader(&ctx.config.name, lease);
         ctx.leaders.put(KeyValue { key: self.key.clone(), value, created: term, modified });
         self.free_at_ns = None;
@@ -316,8 +332,8 @@ impl Group {
         let mut leader = Leader::new(term, modified, rules, phase);
         if phase == Phase::Serving {
             let group = self.config.name.clone();
-            let TakenOver { sas, unreadable } = leader.take_over(&group, read, ctx.keys, ctx.now, ctx.ivs);
-            ctx.out.push(Output::Order(Order::Lead { group, term, sas, unreadable }));
+            let TakenOver { sas, unreadable } = leader.take_over(&group, entries, ctx.keys, ctx.now, ctx.ivs);
+            ctx.out.push(Output::Order(MemberOrder::Lead { group, term, sas, unreadable }));
         }
         self.leader = Some(leader);
     }
@@ -326,7 +342,7 @@ impl Group {
     pub(super) fn end(&mut self, out: &mut Vec<Output>) {
         self.give_at_ns = None;
         if self.leader.take().is_some() {
-            out.push(Output::Order(Order::StepDown { group: self.config.name.clone() }));
+            out.push(Output::Order(MemberOrder::StepDown { group: self.config.name.clone() }));
         }
     }
 
@@ -336,14 +352,14 @@ impl Group {
         (self.step, self.is_unsure) = (Step::Rest, false);
     }
 
-    pub(super) fn report(&mut self, term: Revision, event: Event, ivs: &mut IvClock, now_ns: u64) {
+    pub(super) fn report(&mut self, term: Revision, event: GroupEvent, ivs: &mut IvClock, now_ns: u64) {
         if let Some(leader) = self.leader.as_mut().filter(|leader| leader.term == term) {
             leader.report(event, ivs, now_ns);
         }
     }
 
     /// The group for anyone who looks at it.
-    pub(super) fn status(&self, leaders: &Table) -> GroupStatus {
+    pub(super) fn status(&self, leaders: &StoreTable) -> GroupStatus {
         let leader = leaders.get(&self.key).map(|seen| election::leader_name(&seen.value));
         let led = self.leader.as_ref().filter(|leader| leader.phase == Phase::Serving).map(Leader::status);
         GroupStatus { name: self.config.name.clone(), leader, led, locked: self.locked }

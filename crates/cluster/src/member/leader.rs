@@ -8,7 +8,7 @@ use super::config::{MemberConfig, Replay};
 use super::{Now, Output};
 use crate::fingerprint::SaFingerprint;
 use crate::keys::{Keys, Part};
-use crate::orders::{Event, Order, StoredSa};
+use crate::orders::{GroupEvent, MemberOrder, StoredSa};
 use crate::record::Record;
 use crate::status::LedStatus;
 use crate::store::{KeyValue, LeaseId, Revision};
@@ -112,10 +112,10 @@ impl Leader {
     }
 
     /// Takes note of what the gateway reports in this term.
-    pub(super) fn report(&mut self, event: Event, ivs: &mut IvClock, now_ns: u64) {
+    pub(super) fn report(&mut self, event: GroupEvent, ivs: &mut IvClock, now_ns: u64) {
         match event {
             _ if self.phase == Phase::Stopped => {}
-            Event::Put { sa, record, reservation } => {
+            GroupEvent::Put { sa, record, reservation } => {
                 ivs.pass(&reservation);
                 self.records.insert(sa, record);
                 if self.ledger.has(sa) {
@@ -124,12 +124,12 @@ impl Leader {
                     self.ledger.add(sa, reservation, now_ns);
                 }
             }
-            Event::Remove { sa } => self.ledger.remove(sa),
-            Event::Progress { sa, used } => {
+            GroupEvent::Remove { sa } => self.ledger.remove(sa),
+            GroupEvent::Progress { sa, used } => {
                 self.ledger.report(sa, used, now_ns);
                 self.pass(sa, ivs);
             }
-            Event::Stopped { sas } => {
+            GroupEvent::Stopped { sas } => {
                 if self.phase == Phase::Stopping {
                     self.stopped(&sas);
                 }
@@ -170,7 +170,7 @@ impl Leader {
         for BatchItem { write, .. } in items {
             let limits = self.ledger.written(&write).filter(|_| self.phase == Phase::Serving);
             out.extend(limits.map(|limits| {
-                Output::Order(Order::Granted { group: group.to_owned(), sa: write.sa, limits })
+                Output::Order(MemberOrder::Granted { group: group.to_owned(), sa: write.sa, limits })
             }));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::calls::{Calls, Purpose};
 use super::{Output, RETRY_NS};
-use crate::orders::Order;
+use crate::orders::MemberOrder;
 use crate::store::{Call, LeaseId};
 
 /// Requests to keep the lease alive that may be open at once.
@@ -76,7 +76,7 @@ impl Lease {
         let deadline_ns = sent_ns + ttl_ns - ttl_ns / 10;
         if deadline_ns > self.deadline_ns {
             self.deadline_ns = deadline_ns;
-            out.push(Output::Order(Order::Until { deadline_ns }));
+            out.push(Output::Order(MemberOrder::Until { deadline_ns }));
         }
     }
 

@@ -15,16 +15,16 @@ pub use config::{GroupConfig, MemberConfig, Replay};
 use std::collections::BTreeMap;
 
 use calls::{Calls, Purpose};
-use group::{Context, Group};
+use group::{Context, MemberGroup};
 use lease::Lease;
-use view::{Kind, Table};
+use view::{StoreTable, TableKind};
 
 use crate::election::Registration;
 use crate::keys::Keys;
 use crate::memory::Seen;
-use crate::orders::{Order, Report};
+use crate::orders::{MemberOrder, Report};
 use crate::status::{ClusterStatus, MemberStatus};
-use crate::store::{Answer, Call, Change, LeaseId, StoreId};
+use crate::store::{Call, LeaseId, StoreAnswer, StoreChange, StoreId};
 use convoy_reservation::IvClock;
 
 /// The time after which a request that failed is made again.
@@ -41,7 +41,7 @@ pub struct Now {
 
 /// What happens to a member.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub enum MemberInput {
     /// Time has passed.
     Tick,
     /// A session with the store has begun.
@@ -54,7 +54,7 @@ pub enum Input {
         /// The request.
         call: CallId,
         /// The answer; a value that could not be opened is empty.
-        answer: Answer,
+        answer: StoreAnswer,
         /// How many values are sealed by a cluster key that this member lacks.
         locked: usize,
     },
@@ -64,7 +64,7 @@ pub enum Input {
         at_ns: u64,
     },
     /// Watched keys have changed.
-    Changed(Vec<Change>),
+    Changed(Vec<StoreChange>),
     /// The connection to the store is lost, or a request took too long: no open request is answered
     /// any more, each may have been executed or may be later, and watches have ended.
     Lost,
@@ -91,7 +91,7 @@ pub enum Output {
         request: Call,
     },
     /// An order to the gateway.
-    Order(Order),
+    Order(MemberOrder),
     /// The member has ended: nothing of it is in the store but SAs and their marks.
     Ended,
 }
@@ -119,9 +119,9 @@ pub struct Member {
     keys: Keys,
     calls: Calls,
     lease: Lease,
-    members: Table,
-    leaders: Table,
-    groups: Vec<Group>,
+    members: StoreTable,
+    leaders: StoreTable,
+    groups: Vec<MemberGroup>,
     by_name: BTreeMap<String, usize>,
     stage: Stage,
     /// When it may put its own key.
@@ -140,9 +140,9 @@ impl Member {
         let groups = config.groups.iter().cloned().enumerate();
         Self {
             lease: Lease::new(config.ttl_s),
-            members: Table::new(Kind::Members, keys.members()),
-            leaders: Table::new(Kind::Leaders, keys.leaders()),
-            groups: groups.map(|(index, group)| Group::new(index, group, &keys)).collect(),
+            members: StoreTable::new(TableKind::Members, keys.members()),
+            leaders: StoreTable::new(TableKind::Leaders, keys.leaders()),
+            groups: groups.map(|(index, group)| MemberGroup::new(index, group, &keys)).collect(),
             by_name: config.groups.iter().map(|group| group.name.clone()).zip(0..).collect(),
             calls: Calls::new(config.seen.revision),
             stage: Stage::Serving,
@@ -184,32 +184,32 @@ impl Member {
     }
 
     /// Takes an input at a moment, and appends what is to be done, in order.
-    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+    pub fn handle(&mut self, now: Now, input: MemberInput, out: &mut Vec<Output>) {
         self.now = now;
         let now_ns = now.monotonic_ns;
         if self.stage == Stage::Ended {
             return;
         }
         match input {
-            Input::Tick => {}
-            Input::Connected { store } => self.seen.connected(store),
-            Input::Answered { call, answer, locked } => {
+            MemberInput::Tick => {}
+            MemberInput::Connected { store } => self.seen.connected(store),
+            MemberInput::Answered { call, answer, locked } => {
                 if let Some((purpose, known)) = self.calls.answered(call) {
                     self.look_at_revision(known, &answer);
                     self.answered(purpose, answer, locked, out);
                 }
             }
-            Input::Beat { at_ns } => self.beat_ns = self.beat_ns.max(Some(at_ns)),
-            Input::Changed(changes) => self.changed(&changes),
-            Input::Lost => self.lost(),
-            Input::Reported(report) => self.reported(report),
-            Input::GatewayEnded => self.stage = Stage::Revoking { due_ns: now_ns },
-            Input::Drain if self.stage == Stage::Serving => self.stage = Stage::Draining,
-            Input::End if matches!(self.stage, Stage::Serving | Stage::Draining) => {
+            MemberInput::Beat { at_ns } => self.beat_ns = self.beat_ns.max(Some(at_ns)),
+            MemberInput::Changed(changes) => self.changed(&changes),
+            MemberInput::Lost => self.lost(),
+            MemberInput::Reported(report) => self.reported(report),
+            MemberInput::GatewayEnded => self.stage = Stage::Revoking { due_ns: now_ns },
+            MemberInput::Drain if self.stage == Stage::Serving => self.stage = Stage::Draining,
+            MemberInput::End if matches!(self.stage, Stage::Serving | Stage::Draining) => {
                 self.stage = Stage::Ending
             }
-            Input::Serve if self.stage == Stage::Draining => self.stage = Stage::Serving,
-            Input::Drain | Input::Serve | Input::End => {}
+            MemberInput::Serve if self.stage == Stage::Draining => self.stage = Stage::Serving,
+            MemberInput::Drain | MemberInput::Serve | MemberInput::End => {}
         }
         self.proceed(out);
     }
@@ -228,7 +228,7 @@ impl Member {
             self.leaders.wake_ns(),
             self.lease.deadline_ns(),
         ];
-        let groups = self.groups.iter().flat_map(Group::wake_ns);
+        let groups = self.groups.iter().flat_map(MemberGroup::wake_ns);
         own.into_iter().flatten().chain(groups).filter(|at_ns| *at_ns > self.now.monotonic_ns).min()
     }
 
@@ -237,8 +237,8 @@ impl Member {
         self.beat_ns.is_some_and(|beat_ns| beat_ns + self.lease.third_ns() >= self.now.monotonic_ns)
     }
 
-    fn look_at_revision(&mut self, known: u64, answer: &Answer) {
-        if let Answer::Transacted { revision, .. } = answer {
+    fn look_at_revision(&mut self, known: u64, answer: &StoreAnswer) {
+        if let StoreAnswer::Transacted { revision, .. } = answer {
             self.seen.executed(known, *revision);
             self.calls.known = self.seen.revision;
         }
@@ -271,13 +271,13 @@ impl Member {
             let (group, mut context) = self.group(index, out);
             group.proceed(&mut context);
         }
-        if self.stage == Stage::Ending && self.groups.iter().all(Group::is_idle) {
+        if self.stage == Stage::Ending && self.groups.iter().all(MemberGroup::is_idle) {
             self.stage = Stage::Revoking { due_ns: self.now.monotonic_ns };
             self.revoke(out);
         }
     }
 
-    fn group<'a>(&'a mut self, index: usize, out: &'a mut Vec<Output>) -> (&'a mut Group, Context<'a>) {
+    fn group<'a>(&'a mut self, index: usize, out: &'a mut Vec<Output>) -> (&'a mut MemberGroup, Context<'a>) {
         let is_fresh = self.members.is_fresh() && self.leaders.is_fresh();
         let context = Context {
             now: self.now,
@@ -313,24 +313,24 @@ impl Member {
         }
     }
 
-    fn answered(&mut self, purpose: Purpose, answer: Answer, locked: usize, out: &mut Vec<Output>) {
+    fn answered(&mut self, purpose: Purpose, answer: StoreAnswer, locked: usize, out: &mut Vec<Output>) {
         let now_ns = self.now.monotonic_ns;
         match (purpose, answer) {
             // Nothing that a store which is not trusted says counts.
             (Purpose::Group(_) | Purpose::Read(_) | Purpose::Watch(_), _) if self.seen.fault.is_some() => {}
-            (Purpose::Grant { sent_ns }, Answer::Granted { lease, ttl_s }) => {
+            (Purpose::Grant { sent_ns }, StoreAnswer::Granted { lease, ttl_s }) => {
                 self.lease.granted(lease, ttl_s, sent_ns, out);
             }
             (Purpose::KeepAlive { lease, .. }, _) if self.lease.id() != Some(lease) => {}
-            (Purpose::KeepAlive { .. }, Answer::KeptAlive { ttl_s: 0 }) => self.lease_gone(out),
-            (Purpose::KeepAlive { sent_ns, .. }, Answer::KeptAlive { ttl_s }) => {
+            (Purpose::KeepAlive { .. }, StoreAnswer::KeptAlive { ttl_s: 0 }) => self.lease_gone(out),
+            (Purpose::KeepAlive { sent_ns, .. }, StoreAnswer::KeptAlive { ttl_s }) => {
                 self.lease.kept(ttl_s, sent_ns, out);
             }
             (Purpose::Grant { .. } | Purpose::KeepAlive { .. }, _) => self.lease.retry(now_ns),
             (Purpose::Revoke(lease), answer) => self.revoked(lease, &answer, out),
             (Purpose::Read(kind), answer) => self.read(kind, answer, out),
-            (Purpose::Watch(Kind::Members), answer) => self.members.watching(&answer, now_ns),
-            (Purpose::Watch(Kind::Leaders), answer) => self.leaders.watching(&answer, now_ns),
+            (Purpose::Watch(TableKind::Members), answer) => self.members.watching(&answer, now_ns),
+            (Purpose::Watch(TableKind::Leaders), answer) => self.leaders.watching(&answer, now_ns),
             // If it was done, the watch says so until then.
             (Purpose::Register, _) => self.register_ns = now_ns + RETRY_NS,
             (Purpose::Group(index), answer) => {
@@ -340,10 +340,10 @@ impl Member {
         }
     }
 
-    fn read(&mut self, kind: Kind, answer: Answer, out: &mut Vec<Output>) {
+    fn read(&mut self, kind: TableKind, answer: StoreAnswer, out: &mut Vec<Output>) {
         let table = match kind {
-            Kind::Members => &mut self.members,
-            Kind::Leaders => &mut self.leaders,
+            TableKind::Members => &mut self.members,
+            TableKind::Leaders => &mut self.leaders,
         };
         table.read(answer, self.now.monotonic_ns, &mut self.calls, out);
     }
@@ -354,7 +354,7 @@ impl Member {
         self.groups.iter_mut().for_each(|group| group.end(out));
     }
 
-    fn changed(&mut self, changes: &[Change]) {
+    fn changed(&mut self, changes: &[StoreChange]) {
         for change in changes {
             self.members.apply(change);
             self.leaders.apply(change);
@@ -408,11 +408,11 @@ impl Member {
         }
     }
 
-    fn revoked(&mut self, lease: LeaseId, answer: &Answer, out: &mut Vec<Output>) {
+    fn revoked(&mut self, lease: LeaseId, answer: &StoreAnswer, out: &mut Vec<Output>) {
         let Stage::Revoking { due_ns } = &mut self.stage else { return };
         if self.lease.id() != Some(lease) {
             // It was given up before.
-        } else if *answer == Answer::Revoked {
+        } else if *answer == StoreAnswer::Revoked {
             self.stage = Stage::Ended;
             out.push(Output::Ended);
         } else {

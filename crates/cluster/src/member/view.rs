@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use super::calls::{Calls, Purpose};
 use super::{Output, RETRY_NS};
-use crate::store::{Answer, Call, Change, KeyValue, Revision};
+use crate::store::{Call, KeyValue, Revision, StoreAnswer, StoreChange};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TableKind {
     Members,
     Leaders,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReadState {
     /// It is read at this time.
     Unread(u64),
     Reading,
@@ -25,20 +25,20 @@ enum State {
 
 /// All keys with a prefix.
 #[derive(Debug)]
-pub(super) struct Table {
-    kind: Kind,
+pub(super) struct StoreTable {
+    kind: TableKind,
     prefix: String,
-    state: State,
+    state: ReadState,
     entries: BTreeMap<String, KeyValue>,
 }
 
-impl Table {
-    pub(super) fn new(kind: Kind, prefix: String) -> Self {
-        Self { kind, prefix, state: State::Unread(0), entries: BTreeMap::new() }
+impl StoreTable {
+    pub(super) fn new(kind: TableKind, prefix: String) -> Self {
+        Self { kind, prefix, state: ReadState::Unread(0), entries: BTreeMap::new() }
     }
 
     pub(super) fn is_fresh(&self) -> bool {
-        self.state == State::Fresh
+        self.state == ReadState::Fresh
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&KeyValue> {
@@ -51,39 +51,45 @@ impl Table {
     }
 
     pub(super) fn proceed(&mut self, now_ns: u64, calls: &mut Calls, out: &mut Vec<Output>) {
-        if matches!(self.state, State::Unread(due_ns) if due_ns <= now_ns) {
-            self.state = State::Reading;
+        if matches!(self.state, ReadState::Unread(due_ns) if due_ns <= now_ns) {
+            self.state = ReadState::Reading;
             let read = Some(self.prefix.clone());
             let request = Call::Transact { guard: None, deletes: Vec::new(), puts: Vec::new(), read };
             calls.ask(Purpose::Read(self.kind), request, out);
         }
     }
 
-    pub(super) fn read(&mut self, answer: Answer, now_ns: u64, calls: &mut Calls, out: &mut Vec<Output>) {
-        let Answer::Transacted { revision, read, .. } = answer else { return self.retry(now_ns) };
+    pub(super) fn read(
+        &mut self,
+        answer: StoreAnswer,
+        now_ns: u64,
+        calls: &mut Calls,
+        out: &mut Vec<Output>,
+    ) {
+        let StoreAnswer::Transacted { revision, read, .. } = answer else { return self.retry(now_ns) };
         // What the member itself has put since then is newer.
         self.entries.retain(|_, entry| entry.modified > revision);
         read.into_iter().for_each(|entry| self.put(entry));
-        self.state = State::Fresh;
+        self.state = ReadState::Fresh;
         let request = Call::Watch { prefix: self.prefix.clone(), from: revision + 1 };
         calls.ask(Purpose::Watch(self.kind), request, out);
     }
 
-    pub(super) fn watching(&mut self, answer: &Answer, now_ns: u64) {
-        if !matches!(answer, Answer::Watching) {
+    pub(super) fn watching(&mut self, answer: &StoreAnswer, now_ns: u64) {
+        if !matches!(answer, StoreAnswer::Watching) {
             self.retry(now_ns);
         }
     }
 
     /// Reads everything again after a while.
     pub(super) fn retry(&mut self, now_ns: u64) {
-        self.state = State::Unread(now_ns + RETRY_NS);
+        self.state = ReadState::Unread(now_ns + RETRY_NS);
     }
 
-    pub(super) fn apply(&mut self, change: &Change) {
+    pub(super) fn apply(&mut self, change: &StoreChange) {
         match change {
-            Change::Put(entry) => self.put(entry.clone()),
-            Change::Delete { key, revision } => self.delete(key, *revision),
+            StoreChange::Put(entry) => self.put(entry.clone()),
+            StoreChange::Delete { key, revision } => self.delete(key, *revision),
         }
     }
 
@@ -104,7 +110,7 @@ impl Table {
 
     pub(super) fn wake_ns(&self) -> Option<u64> {
         match self.state {
-            State::Unread(due_ns) => Some(due_ns),
+            ReadState::Unread(due_ns) => Some(due_ns),
             _ => None,
         }
     }

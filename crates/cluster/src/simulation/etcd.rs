@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::{Answer, Call, Change, Guard, KeyValue, LeaseId, Revision};
+use crate::store::{Call, Condition, KeyValue, LeaseId, Revision, StoreAnswer, StoreChange};
 
 /// The shortest lease that it grants, as etcd with its usual election time has it.
 const LEAST_TTL_S: u32 = 2;
@@ -22,7 +22,7 @@ pub(crate) struct Etcd {
     leases: BTreeMap<LeaseId, Lease>,
     last_lease: LeaseId,
     /// Everything that has changed, in order.
-    pub(crate) history: Vec<(Revision, Change)>,
+    pub(crate) history: Vec<(Revision, StoreChange)>,
     /// The rate of the leading server's clock, in millionths.
     pub(crate) rate_ppm: u64,
     pub(crate) no_quorum_until_ns: u64,
@@ -50,24 +50,24 @@ impl Etcd {
         self.keys.get(key).map(|(entry, _)| entry)
     }
 
-    pub(crate) fn execute(&mut self, call: Call, now_ns: u64) -> Answer {
+    pub(crate) fn execute(&mut self, call: Call, now_ns: u64) -> StoreAnswer {
         match call {
             Call::Grant { ttl_s } => {
                 let ttl_s = ttl_s.max(LEAST_TTL_S);
                 self.last_lease += 1;
                 let expires_ns = self.expiry_ns(ttl_s, now_ns);
                 self.leases.insert(self.last_lease, Lease { ttl_s, expires_ns });
-                Answer::Granted { lease: self.last_lease, ttl_s }
+                StoreAnswer::Granted { lease: self.last_lease, ttl_s }
             }
-            Call::KeepAlive { lease } => Answer::KeptAlive { ttl_s: self.keep_alive(lease, now_ns) },
+            Call::KeepAlive { lease } => StoreAnswer::KeptAlive { ttl_s: self.keep_alive(lease, now_ns) },
             Call::Revoke { lease } => {
                 self.end(lease);
-                Answer::Revoked
+                StoreAnswer::Revoked
             }
             Call::Transact { guard, deletes, puts, read } => {
                 self.transact(guard, deletes, puts, read, now_ns)
             }
-            Call::Watch { .. } => Answer::Watching,
+            Call::Watch { .. } => StoreAnswer::Watching,
         }
     }
 
@@ -90,22 +90,22 @@ impl Etcd {
 
     fn transact(
         &mut self,
-        guard: Option<Guard>,
+        guard: Option<Condition>,
         deletes: Vec<String>,
         puts: Vec<(String, Vec<u8>, Option<LeaseId>)>,
         read: Option<String>,
         now_ns: u64,
-    ) -> Answer {
+    ) -> StoreAnswer {
         assert!(deletes.len() + puts.len() <= 128, "too many operations");
         if !guard.is_none_or(|guard| self.holds(&guard)) {
-            return Answer::Transacted { is_done: false, revision: self.revision, read: Vec::new() };
+            return StoreAnswer::Transacted { is_done: false, revision: self.revision, read: Vec::new() };
         }
         let leases = puts.iter().filter_map(|(_, _, lease)| *lease);
         if leases.into_iter().any(|lease| !self.leases.contains_key(&lease)) {
-            return Answer::Refused { reason: "requested lease not found".into() };
+            return StoreAnswer::Refused { reason: "requested lease not found".into() };
         }
         if !puts.is_empty() && now_ns < self.no_room_until_ns {
-            return Answer::Refused { reason: "database space exceeded".into() };
+            return StoreAnswer::Refused { reason: "database space exceeded".into() };
         }
         let is_change = !puts.is_empty() || deletes.iter().any(|key| self.keys.contains_key(key));
         self.revision += u64::from(is_change);
@@ -114,10 +114,10 @@ impl Etcd {
         let is_read = |key: &String| read.as_ref().is_some_and(|prefix| key.starts_with(prefix));
         let read =
             self.keys.iter().filter(|(key, _)| is_read(key)).map(|(_, (entry, _))| entry.clone()).collect();
-        Answer::Transacted { is_done: true, revision: self.revision, read }
+        StoreAnswer::Transacted { is_done: true, revision: self.revision, read }
     }
 
-    fn holds(&self, guard: &Guard) -> bool {
+    fn holds(&self, guard: &Condition) -> bool {
         match self.get(&guard.key) {
             None => guard.modified == 0,
             Some(entry) if self.guards_by_creation && guard.modified > 0 => entry.created <= guard.modified,
@@ -128,13 +128,13 @@ impl Etcd {
     fn put(&mut self, key: String, value: Vec<u8>, lease: Option<LeaseId>) {
         let created = self.get(&key).map_or(self.revision, |entry| entry.created);
         let entry = KeyValue { key: key.clone(), value, created, modified: self.revision };
-        self.history.push((self.revision, Change::Put(entry.clone())));
+        self.history.push((self.revision, StoreChange::Put(entry.clone())));
         self.keys.insert(key, (entry, lease));
     }
 
     fn delete(&mut self, key: String) {
         if self.keys.remove(&key).is_some() {
-            self.history.push((self.revision, Change::Delete { key, revision: self.revision }));
+            self.history.push((self.revision, StoreChange::Delete { key, revision: self.revision }));
         }
     }
 

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::sabotage::Sabotage;
 use crate::fingerprint::SaFingerprint;
-use crate::orders::{Event, Order, Report, StoredSa};
+use crate::orders::{GroupEvent, MemberOrder, Report, StoredSa};
 use crate::store::Revision;
 use convoy_reservation::{Reservation, Used, is_half_used};
 
@@ -71,20 +71,20 @@ impl Gateway {
         self.groups.get(group).into_iter().flat_map(|group| group.sas.keys().copied())
     }
 
-    pub(super) fn obey(&mut self, order: Order) -> Option<Report> {
+    pub(super) fn obey(&mut self, order: MemberOrder) -> Option<Report> {
         match order {
-            Order::Lead { group, term, sas, .. } => {
+            MemberOrder::Lead { group, term, sas, .. } => {
                 let sas = sas.into_iter().map(|taken| (taken.sa, self.take(&taken))).collect();
                 self.groups.insert(group, Group { term, sas });
             }
-            Order::Until { deadline_ns } => self.deadline_ns = deadline_ns,
-            Order::Granted { group, sa, limits } => {
+            MemberOrder::Until { deadline_ns } => self.deadline_ns = deadline_ns,
+            MemberOrder::Granted { group, sa, limits } => {
                 if let Some(sa) = self.groups.get_mut(&group).and_then(|group| group.sas.get_mut(&sa)) {
                     (sa.sent_until, sa.sent_base) = (limits.send, sa.sent);
                     (sa.accept_until, sa.accept_base) = (limits.accept, sa.seen);
                 }
             }
-            Order::StepDown { group } => return self.stop(group),
+            MemberOrder::StepDown { group } => return self.stop(group),
         }
         None
     }
@@ -103,7 +103,7 @@ impl Gateway {
         let group = self.groups.remove(&name)?;
         let sas =
             group.sas.iter().map(|(id, sa)| (*id, Used { sent: sa.sent, received: sa.received })).collect();
-        Some(Report { group: name, term: group.term, event: Event::Stopped { sas } })
+        Some(Report { group: name, term: group.term, event: GroupEvent::Stopped { sas } })
     }
 
     /// What `stop` would report, without stopping.
@@ -111,7 +111,7 @@ impl Gateway {
         let group = self.groups.get(name)?;
         let sas =
             group.sas.iter().map(|(id, sa)| (*id, Used { sent: sa.sent, received: sa.received })).collect();
-        Some(Report { group: name.to_owned(), term: group.term, event: Event::Stopped { sas } })
+        Some(Report { group: name.to_owned(), term: group.term, event: GroupEvent::Stopped { sas } })
     }
 
     /// Numbers for the packets of bursts, which are then sent.
@@ -160,7 +160,7 @@ impl Gateway {
             let mut report = |event| reports.push(Report { group: name.clone(), term: group.term, event });
             for (id, sa) in &group.sas {
                 if sa.is_short() {
-                    report(Event::Progress { sa: *id, used: Used { sent: sa.sent, received: sa.seen } });
+                    report(GroupEvent::Progress { sa: *id, used: Used { sent: sa.sent, received: sa.seen } });
                 }
             }
             if !is_fenced && (group.sas.is_empty() || dice.random_bool(rekey)) {
@@ -168,10 +168,10 @@ impl Gateway {
                     if group.sas.len() < MOST_SAS { None } else { group.sas.pop_first().map(|(id, _)| id) };
                 let id = new_sa(name, old);
                 if let Some(sa) = old {
-                    report(Event::Remove { sa });
+                    report(GroupEvent::Remove { sa });
                 }
                 let record = id.0.to_be_bytes().to_vec().into();
-                report(Event::Put { sa: id, record, reservation: first });
+                report(GroupEvent::Put { sa: id, record, reservation: first });
                 let (sent_until, accept_until) = (first.send_until, first.accept_until);
                 group.sas.insert(id, Sa { sent_until, accept_until, ..Sa::new(0, 0) });
             }

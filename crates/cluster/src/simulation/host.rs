@@ -6,15 +6,15 @@ use std::rc::Rc;
 use super::gateway::{Burst, Gateway};
 use crate::member::{CallId, Member, Now};
 use crate::memory::Seen;
-use crate::orders::{Order, Report};
-use crate::store::{Answer, Change};
+use crate::orders::{MemberOrder, Report};
+use crate::store::{StoreAnswer, StoreChange};
 
 /// What comes to a member's process. Connections and links have numbers: what is of an earlier one
 /// is not read.
 #[derive(Debug)]
 pub(super) enum ToAgent {
-    Answer { connection: u64, call: CallId, answer: Answer },
-    Changes { connection: u64, changes: Vec<Change> },
+    Answer { connection: u64, call: CallId, answer: StoreAnswer },
+    Changes { connection: u64, changes: Vec<StoreChange> },
     Timeout { connection: u64, call: CallId },
     Broken { connection: u64 },
     Report { link: u64, report: Report },
@@ -32,7 +32,7 @@ pub(super) enum ToGateway {
     Linked(u64),
     Order {
         link: u64,
-        order: Order,
+        order: MemberOrder,
     },
     Packets(Rc<Vec<Burst>>),
     /// Sabotage: now it does what it has answered to.
@@ -112,7 +112,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new((clock, skew_ns): (Clock, u64), state: Gateway) -> Self {
+    pub(super) fn new(clock: Clock, skew_ns: u64, state: Gateway) -> Self {
         Self {
             clock,
             skew_ns,

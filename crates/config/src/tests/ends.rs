@@ -141,7 +141,7 @@ fn former_key_is_accepted_with_a_warning() {
 
 #[test]
 fn rival_is_accepted_by_a_program_that_has_it_alone() {
-    use convoy_scheduler::{Heuristic, HeuristicFactory, Pick, Policy, View};
+    use convoy_scheduler::{Heuristic, HeuristicFactory, Pick, SchedulingPolicy, View};
     struct Never;
     impl Heuristic for Never {
         fn choose(&mut self, _view: &View<'_>) -> Option<Pick> {
@@ -161,7 +161,7 @@ fn rival_is_accepted_by_a_program_that_has_it_alone() {
             (config.scheduler.policy, config.scheduler.research.heuristic.map(|rival| rival.name))
         })
     };
-    assert_eq!(chosen("never").expect("a rival"), (Policy::FinishingTime, Some("never")));
+    assert_eq!(chosen("never").expect("a rival"), (SchedulingPolicy::FinishingTime, Some("never")));
     assert!(chosen("fastest").expect_err("unknown").to_string().contains("sufferage, never"));
     let text = errors(&format!("{CHARON}\n[scheduler]\npolicy = \"round-robin\"\n"));
     assert!(text.contains("which only the laboratory makes"), "{text}");

@@ -163,7 +163,7 @@ fn this_machine_says_what_it_has() {
     assert!(!cores.is_empty() && !cores.contains(&1023), "{cores:?}");
     let [here, elsewhere] = ["127.0.0.1", "192.0.2.99"].map(|it| it.parse().expect("an address"));
     assert_eq!([here, elsewhere].map(|it| ThisMachine.has_address(it)), [Some(true), Some(false)]);
-    assert_eq!(["root", "nobody-has-this"].map(|it| ThisMachine.has_user(it)), [Some(true), Some(false)]);
+    assert_eq!(["root", "no-such-user"].map(|it| ThisMachine.has_user(it)), [Some(true), Some(false)]);
     let interfaces = ThisMachine.interfaces().expect("listed");
     let loopback = interfaces.iter().find(|it| it.name == "lo").expect("every machine has it");
     assert!(loopback.networks.iter().any(|it| it.addr() == here), "{loopback:?}");

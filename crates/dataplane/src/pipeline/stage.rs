@@ -18,7 +18,8 @@ use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Take
 use convoy_ipsec::{CryptoPacket, Direction, Tables, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
-    ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot, TrainDispatch,
+    ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig, SchedulerSnapshot,
+    TrainDispatch,
 };
 
 use super::engine_set::{EngineEvent, EngineSet};
@@ -220,7 +221,7 @@ impl CryptoStage {
     }
 
     /// The scheduler's measurements.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SchedulerSnapshot {
         self.scheduler.snapshot()
     }
 

@@ -14,8 +14,8 @@ use convoy_ipsec::{
 };
 use convoy_packet::{FramePool, FrameSize};
 use convoy_scheduler::{
-    CostModel, DepthUnit, FullQueue, Handover, Heuristic, HeuristicFactory, Input, Pick, Policy, Research,
-    SchedulerConfig, View,
+    CostModel, DepthUnit, FullQueue, Handover, Heuristic, HeuristicFactory, Input, Pick, Research,
+    SchedulerConfig, SchedulingPolicy, View,
 };
 
 use super::*;
@@ -38,7 +38,7 @@ fn keys(sa: u32) -> KeyMaterial {
     KeyMaterial::new(TRANSFORM, vec![sa as u8; 20]).expect("16 bytes of key, 4 of salt")
 }
 
-fn stage(engines: Vec<Box<dyn Engine>>, policy: Policy) -> CryptoStage {
+fn stage(engines: Vec<Box<dyn Engine>>, policy: SchedulingPolicy) -> CryptoStage {
     stage_by(engines, SchedulerConfig { policy, window: 8, ..SchedulerConfig::default() })
 }
 
@@ -207,7 +207,7 @@ fn in_turns() -> SchedulerConfig {
 fn by_seed(seed: u64) -> SchedulerConfig {
     let bit = |bit: u32| (((seed / 3) >> bit) & 1) as usize;
     SchedulerConfig {
-        policy: Policy::ALL[bit(0)],
+        policy: SchedulingPolicy::ALL[bit(0)],
         late_margin: (bit(1) == 1).then_some(2_000),
         window: 8,
         research: Research {
@@ -236,7 +236,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
     const PACKETS: u32 = 40;
     let mut pool = FramePool::new(FRAMES, 0);
     let good: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
-    let expected = run(&mut stage(good, Policy::FinishingTime), &mut pool, PACKETS);
+    let expected = run(&mut stage(good, SchedulingPolicy::FinishingTime), &mut pool, PACKETS);
     let (mut failures, mut retried) = (0, 0);
     for seed in 0..10_000 {
         let faulty = |name: &str, seed| -> Box<dyn Engine> {
@@ -261,7 +261,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
 fn an_engine_that_vanished_comes_back_with_its_keys() {
     let mut pool = FramePool::new(FRAMES, 0);
     let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(InjectedFault::Vanish, 2));
-    let mut stage = stage(vec![Box::new(flaky)], Policy::FinishingTime);
+    let mut stage = stage(vec![Box::new(flaky)], SchedulingPolicy::FinishingTime);
     // It is the only engine: packets wait until it is probed, 100 ms later, and none is lost.
     let left = run(&mut stage, &mut pool, 30);
     assert_eq!(left.len(), 30);
@@ -324,7 +324,7 @@ fn an_sa_goes_only_when_its_last_packet_has_left() {
 #[test]
 fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
     const PACKETS: u32 = 60;
-    for policy in Policy::ALL {
+    for policy in SchedulingPolicy::ALL {
         let mut pool = FramePool::new(FRAMES, 0);
         let mut stage =
             stage(vec![Box::new(Software::new("good")), Box::new(ScriptedEngine::device("port"))], policy);
@@ -344,7 +344,7 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
 #[test]
 fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
+    let mut stage = stage(vec![Box::new(Software::new("good"))], SchedulingPolicy::FinishingTime);
     let mut released = Released::default();
     for number in 0..6 {
         let mut packet = packet(&mut pool, 1, number);
@@ -362,7 +362,7 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
 fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts() {
     let mut pool = FramePool::new(10, 0);
     let faulty = Faulty::new(Box::new(Software::new("needs copies")), FaultPlan::none());
-    let mut stage = stage(vec![Box::new(faulty)], Policy::FinishingTime);
+    let mut stage = stage(vec![Box::new(faulty)], SchedulingPolicy::FinishingTime);
     let mut released = Released::default();
     let packets = (0..7).map(|number| packet(&mut pool, 0, number)).collect();
     stage.take_in(packets, &mut pool, &mut released);

@@ -383,5 +383,5 @@ fn a_worker_that_polls_for_a_moment_is_woken_once() {
     };
     worker.waker().expect("it has one").wake();
     assert!(polls(&mut worker), "it was woken while it polled");
-    assert!(!polls(&mut worker), "nobody wants it any more, so it sleeps");
+    assert!(!polls(&mut worker), "it is no longer wanted, so it sleeps");
 }

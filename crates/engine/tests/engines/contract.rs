@@ -160,7 +160,7 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
             while !engine.has_completions() {
                 std::thread::park_timeout(Duration::from_secs(10));
             }
-            assert!(began.elapsed() < Duration::from_secs(10), "nobody woke us");
+            assert!(began.elapsed() < Duration::from_secs(10), "the wait had no end");
             let mut done = Vec::new();
             engine.poll(&mut done);
             assert_eq!((done.len(), engine.in_flight(), engine.has_completions()), (1, 0, false));

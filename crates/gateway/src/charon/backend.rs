@@ -8,13 +8,13 @@ use convoy_ike::state::{
     ChildChange, ChildName, ChildNews, ChildSa, NegotiatedEnds, PolicyUpdate, Refusal, SaBackend, SaUsage,
 };
 use convoy_ipsec::{SaConfig, SaDirection, SaEnds, SaNumber, TunnelId, UdpEncap};
+use convoy_process::wall_ns;
+use convoy_report::events::{Events, SaNews, What};
 
 use super::negotiations::Negotiations;
 use super::networks::PolicyNetworks;
 use super::share::Share;
 use super::tunnel_names::{Renamed, TunnelNames};
-use crate::events::{Events, SaNews, What};
-use crate::state::wall_clock_ns;
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker applies between two rounds; more are applied part by part.
@@ -170,7 +170,7 @@ impl SaBackend for Workers {
     }
 
     fn wall_ms(&mut self) -> u64 {
-        wall_clock_ns() / 1_000_000
+        wall_ns() / 1_000_000
     }
 
     fn share(&mut self, sa: SaNumber, record: Message) {

@@ -1,8 +1,7 @@
 //! Names of key exchanges.
 
 use convoy_ike::protocol::IkePeer;
-
-use crate::snapshot::IkePeerRow;
+use convoy_report::snapshot::IkePeerRow;
 
 /// IKEv2's key exchange methods (IANA, transform type 4) in swanctl's words.
 const NAMES: [(u16, &str); 18] = [
@@ -26,19 +25,17 @@ const NAMES: [(u16, &str); 18] = [
     (37, "mlkem1024"),
 ];
 
-impl IkePeerRow {
-    /// In words.
-    pub(super) fn of(peer: &IkePeer) -> Self {
-        let name = |number: &u16| {
-            let known = NAMES.iter().find(|(known, _)| known == number);
-            known.map_or_else(|| format!("method {number}"), |(_, name)| (*name).to_owned())
-        };
-        let names: Vec<String> = peer.key_exchanges.iter().filter(|number| **number != 0).map(name).collect();
-        Self {
-            identity: peer.identity.clone(),
-            virtual_ips: peer.virtual_ips.clone(),
-            key_exchange: names.join("+"),
-        }
+/// A peer in words.
+pub(super) fn row(peer: &IkePeer) -> IkePeerRow {
+    let name = |number: &u16| {
+        let known = NAMES.iter().find(|(known, _)| known == number);
+        known.map_or_else(|| format!("method {number}"), |(_, name)| (*name).to_owned())
+    };
+    let names: Vec<String> = peer.key_exchanges.iter().filter(|number| **number != 0).map(name).collect();
+    IkePeerRow {
+        identity: peer.identity.clone(),
+        virtual_ips: peer.virtual_ips.clone(),
+        key_exchange: names.join("+"),
     }
 }
 
@@ -51,7 +48,7 @@ mod tests {
         let of = |numbers: &[u16]| {
             let mut peer = IkePeer::default();
             peer.key_exchanges[..numbers.len()].copy_from_slice(numbers);
-            IkePeerRow::of(&peer).key_exchange
+            row(&peer).key_exchange
         };
         assert_eq!(of(&[]), "");
         assert_eq!(of(&[31, 36]), "x25519+mlkem768");

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_cluster::{Event, SaFingerprint, StoredSa};
+use convoy_cluster::{GroupEvent, SaFingerprint, StoredSa};
 use convoy_ike::server::{Outlet, Server};
 use convoy_ike::state::{Refusal, RestoreError, TakenSa};
-
-use crate::state::StartId;
+use convoy_state::StartId;
 
 use super::{Charon, CharonHandler, Installed, Workers, lock};
 
@@ -17,7 +16,7 @@ pub(crate) struct Restored {
     /// The SA of each start.
     pub(crate) starts: HashMap<StartId, SaFingerprint>,
     /// What is written to the store.
-    pub(crate) reported: Vec<Event>,
+    pub(crate) reported: Vec<GroupEvent>,
     /// How many SAs go on.
     pub(crate) count: usize,
     /// For the operator.

@@ -28,11 +28,11 @@ use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
 use convoy_ike::state::{CharonState, StateConfig};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
+use convoy_process::supervise::{self, Fault};
+use convoy_report::events::Events;
+use convoy_report::snapshot::CharonRow;
 use rand::Rng;
 
-use crate::events::Events;
-use crate::snapshot::{CharonRow, IkePeerRow};
-use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
 pub(crate) use lead::Door;
@@ -190,7 +190,7 @@ impl Charon {
         let negotiations = lock(&self.handler.negotiations).as_ref().map(Negotiations::rows);
         let installed = lock(&self.handler.installed);
         let peers = installed.iter().flat_map(|installed| installed.state.peers());
-        let peers = peers.map(|(id, peer)| (id.0, IkePeerRow::of(peer))).collect();
+        let peers = peers.map(|(id, peer)| (id.0, key_exchanges::row(peer))).collect();
         drop(installed);
         CharonRow {
             is_connected: outlet.as_ref().is_some_and(Outlet::is_connected),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use convoy_config::Config;
 use convoy_ike::protocol::{IkeReport, ReportKind};
+use convoy_report::events::{Events, What};
+use convoy_report::snapshot::NegotiationRow;
 
 use super::notifies;
-use crate::events::{Events, What};
-use crate::snapshot::NegotiationRow;
 
 /// Connections of charon's, at most: the names are the operator's.
 const MOST: usize = 4096;

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use convoy_cluster::{Event, SaFingerprint};
+use convoy_cluster::{GroupEvent, SaFingerprint};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_ike::protocol::Message;
 use convoy_ipsec::{SaConfig, SaDirection, SaNumber, SaProtocol};
 use convoy_reservation::{Limits, Reservation, ReserveRules, SaStart, Used};
+use convoy_state::{StartId, Started};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::GroupLine;
-use crate::state::{StartId, Started};
 
 /// The first start of charon's SAs; those below are of pairs with static keys.
 const FIRST_START: u64 = 1 << 63;
@@ -43,7 +43,7 @@ pub(crate) struct Share {
     phase: SharePhase,
     last_start: u64,
     known: HashMap<SaNumber, Begun>,
-    reported: Vec<Event>,
+    reported: Vec<GroupEvent>,
     starts: HashMap<StartId, SaFingerprint>,
 }
 
@@ -72,7 +72,7 @@ impl Share {
     }
 
     /// What the term begins with.
-    pub(super) fn take_restored(&mut self) -> (HashMap<StartId, SaFingerprint>, Vec<Event>) {
+    pub(super) fn take_restored(&mut self) -> (HashMap<StartId, SaFingerprint>, Vec<GroupEvent>) {
         (std::mem::take(&mut self.starts), std::mem::take(&mut self.reported))
     }
 
@@ -131,14 +131,18 @@ impl Share {
     /// It has this record.
     pub(super) fn put(&mut self, number: SaNumber, record: &Message) {
         if let Some(Begun { sa, first, .. }) = self.known.get(&number) {
-            self.reported.push(Event::Put { sa: *sa, record: record.to_vec().into(), reservation: *first });
+            self.reported.push(GroupEvent::Put {
+                sa: *sa,
+                record: record.to_vec().into(),
+                reservation: *first,
+            });
         }
     }
 
     /// It is removed.
     pub(super) fn remove(&mut self, number: SaNumber) {
         let Some(Begun { sa, start, .. }) = self.known.remove(&number) else { return };
-        self.reported.push(Event::Remove { sa });
+        self.reported.push(GroupEvent::Remove { sa });
         self.starts.remove(&start);
         if self.leads() {
             self.line.remove(start);
@@ -147,7 +151,7 @@ impl Share {
 
     /// An SA that is in the store is not installed.
     pub(super) fn drop_stored(&mut self, sa: SaFingerprint) {
-        self.reported.push(Event::Remove { sa });
+        self.reported.push(GroupEvent::Remove { sa });
     }
 
     /// Reports to the store what it must know, in a term.
@@ -251,7 +255,7 @@ mod tests {
         share.flush();
         let (starts, reported) = share.take_restored();
         assert_eq!(starts, HashMap::from([(begun.start, begun.sa)]));
-        assert_eq!(reported, [Event::Remove { sa: SaFingerprint(5) }]);
+        assert_eq!(reported, [GroupEvent::Remove { sa: SaFingerprint(5) }]);
         assert!(share.lead() && share.leads());
         share.stand_by();
         assert!(!share.lead(), "a term that has ended does not begin again");

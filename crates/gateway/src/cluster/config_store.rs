@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use convoy_cluster::messages::StoreAccess;
 use convoy_cluster::seal::ClusterKey;
 use convoy_cluster::{
-    Answer, Call, Guard, KeyValue, Keys, LeaseId, Revision, SharedText, SharedTextError, StoreEvent,
+    Call, Condition, KeyValue, Keys, LeaseId, Revision, SharedText, SharedTextError, StoreAnswer, StoreEvent,
 };
 use convoy_config::ClusterConfig;
+use convoy_process::wall_ns;
 use zeroize::Zeroizing;
 
 use super::store_line::StoreLine;
 use super::{ClusterError, begin, etcd_version};
-use crate::state::wall_clock_ns;
 
 /// How long the store may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ impl ConfigStore {
         }
         let (version, modified) = self.current()?.map_or((0, 0), |(text, at)| (text.version, at));
         let version = version + 1;
-        let time_s = wall_clock_ns() / 1_000_000_000;
+        let time_s = wall_ns() / 1_000_000_000;
         let value = SharedText { version, time_s, by: self.member.clone(), text };
         let bytes = Zeroizing::new(serde_json::to_vec(&value).expect("text and numbers are written"));
         let sealed = |key: String| -> Put {
@@ -106,9 +106,9 @@ impl ConfigStore {
             (key, value, None)
         };
         let puts = vec![sealed(self.keys.config()), sealed(self.keys.config_version(version))];
-        let guard = Some(Guard { key: self.keys.config(), modified });
+        let guard = Some(Condition { key: self.keys.config(), modified });
         match self.ask(Call::Transact { guard, deletes: Vec::new(), puts, read: None })? {
-            Answer::Transacted { is_done: true, .. } => Ok(version),
+            StoreAnswer::Transacted { is_done: true, .. } => Ok(version),
             _ => {
                 Err(ClusterError::Store("another version was put meanwhile; look at it and try again".into()))
             }
@@ -123,20 +123,20 @@ impl ConfigStore {
     fn read(&self, prefix: String) -> Result<Vec<KeyValue>, ClusterError> {
         let read = Call::Transact { guard: None, deletes: Vec::new(), puts: Vec::new(), read: Some(prefix) };
         match self.ask(read)? {
-            Answer::Transacted { read, .. } => Ok(read),
+            StoreAnswer::Transacted { read, .. } => Ok(read),
             _ => Ok(Vec::new()),
         }
     }
 
     /// Asks until there is an answer. A request whose outcome is unknown is not made again.
-    fn ask(&self, request: Call) -> Result<Answer, ClusterError> {
+    fn ask(&self, request: Call) -> Result<StoreAnswer, ClusterError> {
         let until = Instant::now() + TIMEOUT;
         let failed = |why: String| Err(ClusterError::Store(format!("the store cannot be reached: {why}")));
         let mut why = "no answer".to_owned();
         self.store.ask(0, request.clone());
         loop {
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(StoreEvent::Answered(_, Answer::Refused { reason })) => {
+                Ok(StoreEvent::Answered(_, StoreAnswer::Refused { reason })) => {
                     why = reason;
                     std::thread::sleep(Duration::from_millis(50));
                     if Instant::now() >= until {

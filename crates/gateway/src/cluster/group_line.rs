@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use convoy_cluster::{Event, SaFingerprint};
+use convoy_cluster::{GroupEvent, SaFingerprint};
+use convoy_state::StartId;
 
 use super::led::LedSas;
 use super::line::AgentLine;
-use crate::state::StartId;
 
 /// The line to the agent, for one group.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct GroupLine {
 
 impl GroupLine {
     /// Reports to the agent what has happened in the present term.
-    pub(crate) fn report(&self, event: Event) {
+    pub(crate) fn report(&self, event: GroupEvent) {
         self.line.report(self.led.report(&self.group, event));
     }
 

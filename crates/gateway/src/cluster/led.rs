@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use convoy_cluster::{Event, Report, SaFingerprint};
+use convoy_cluster::{GroupEvent, Report, SaFingerprint};
 use convoy_reservation::Used;
-
-use crate::state::{SaProgress, StartId};
+use convoy_state::{SaProgress, StartId};
 
 /// A group that a gateway leads from now on: its SAs by their starts, and what is written to the
 /// store about them.
 pub struct Led {
     pub(crate) starts: HashMap<StartId, SaFingerprint>,
-    pub(crate) reported: Vec<Event>,
+    pub(crate) reported: Vec<GroupEvent>,
 }
 
 /// The last numbers of what a gateway led.
@@ -78,7 +77,7 @@ impl LedSas {
     }
 
     /// A report about a group's present term.
-    pub(super) fn report(&self, group: &str, event: Event) -> Report {
+    pub(super) fn report(&self, group: &str, event: GroupEvent) -> Report {
         let term = self.lock().terms.get(group).map_or(0, |term| term.number);
         Report { group: group.to_owned(), term, event }
     }
@@ -89,7 +88,7 @@ impl LedSas {
         let groups = self.lock();
         let report = |progress: &SaProgress| {
             let (group, sa) = groups.by_start.get(&progress.id)?;
-            let event = Event::Progress { sa: *sa, used: progress.used };
+            let event = GroupEvent::Progress { sa: *sa, used: progress.used };
             Some(Report { group: group.clone(), term: groups.terms.get(group)?.number, event })
         };
         of.iter().filter_map(report).collect()
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(start_of("b"), Some(3), "each group names its SAs");
         led.end("a");
         assert_eq!((start_of("a"), start_of("b")), (None, Some(3)));
-        let term = |group: &str| led.report(group, Event::Remove { sa: SaFingerprint(1) }).term;
+        let term = |group: &str| led.report(group, GroupEvent::Remove { sa: SaFingerprint(1) }).term;
         assert_eq!((term("a"), term("b")), (0, 8));
         led.begin("b", 9, sas(&[(4, 10)]));
         assert_eq!(start_of("b"), Some(4), "a term replaces the one before");

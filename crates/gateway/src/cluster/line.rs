@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use convoy_cluster::messages::{FromAgent, ToAgent};
-use convoy_cluster::{ClusterStatus, Event, Report, SaFingerprint, Seen};
+use convoy_cluster::{ClusterStatus, GroupEvent, Report, SaFingerprint, Seen};
 use convoy_config::{ClusterConfig, SharedText};
 use convoy_dataplane::fence::Fence;
 use convoy_process::monotonic_ns;
+use convoy_process::supervise::{self, Fault};
+use convoy_report::events::What;
 use convoy_reservation::Limits;
+use convoy_state::{Note, StartId};
 
 use super::Place;
 use super::StoredSas;
@@ -19,9 +22,6 @@ use super::etcd_version;
 use super::led::{Led, LedSas, Stopped};
 use super::program::FRAMING;
 use super::view::ClusterView;
-use crate::events::What;
-use crate::state::{Note, StartId};
-use crate::supervise::{self, Fault};
 
 /// Announcements of service addresses after a takeover, one with each renewal of the lease.
 const ANNOUNCEMENTS: u32 = 5;
@@ -162,7 +162,7 @@ impl Follower {
             // Grants come in great numbers after a takeover, and the workers take them together.
             for message in std::iter::once(message).chain(received.try_iter()) {
                 match message {
-                    FromAgent::Order(convoy_cluster::Order::Granted { group, sa, limits }) => {
+                    FromAgent::Order(convoy_cluster::MemberOrder::Granted { group, sa, limits }) => {
                         self.grant(&group, sa, limits, &mut granted);
                     }
                     message => {
@@ -194,7 +194,7 @@ impl Follower {
 
     fn obey(&self, message: FromAgent, kept: &mut FollowerState) {
         match message {
-            FromAgent::Order(convoy_cluster::Order::Until { deadline_ns }) => {
+            FromAgent::Order(convoy_cluster::MemberOrder::Until { deadline_ns }) => {
                 self.open(deadline_ns);
                 self.look_at_carriers(&mut kept.without_carrier);
                 for (group, left) in &mut kept.groups {
@@ -202,16 +202,16 @@ impl Follower {
                     *left = left.saturating_sub(1);
                 }
             }
-            FromAgent::Order(convoy_cluster::Order::Lead { group, term, sas, unreadable }) => {
+            FromAgent::Order(convoy_cluster::MemberOrder::Lead { group, term, sas, unreadable }) => {
                 self.lead(&group, term, StoredSas { sas, unreadable });
                 self.hold_addresses(&group, true);
                 kept.groups.insert(group, ANNOUNCEMENTS);
             }
-            FromAgent::Order(convoy_cluster::Order::StepDown { group }) => {
+            FromAgent::Order(convoy_cluster::MemberOrder::StepDown { group }) => {
                 kept.groups.remove(&group);
                 self.step_down(&group);
             }
-            FromAgent::Order(convoy_cluster::Order::Granted { .. }) | FromAgent::Ended => {}
+            FromAgent::Order(convoy_cluster::MemberOrder::Granted { .. }) | FromAgent::Ended => {}
             FromAgent::Status(status) => self.learn(*status),
             FromAgent::Seen(seen) => {
                 if let Some(memory) = &self.memory {
@@ -317,7 +317,7 @@ impl Follower {
         let stopped = self.line.stopped().or_else(|| self.place.gateway.stand_by(group));
         self.with_addresses(group, |helper, addresses| helper.release_addresses(addresses));
         let sas = self.led.stopped(group, &stopped.unwrap_or_default());
-        self.line.report(self.led.report(group, Event::Stopped { sas }));
+        self.line.report(self.led.report(group, GroupEvent::Stopped { sas }));
         self.led.end(group);
     }
 
@@ -331,9 +331,9 @@ impl Follower {
         &self,
         group: &str,
         ask: impl FnOnce(
-            &crate::helper::Helper,
+            &convoy_host::helper::Helper,
             &[super::ServiceAddress],
-        ) -> Result<(), crate::helper::HelperError>,
+        ) -> Result<(), convoy_host::helper::HelperError>,
     ) {
         let addresses = self.config.addresses_of(group);
         let Some(helper) = self.place.helper.as_ref().filter(|_| !addresses.is_empty()) else { return };

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use convoy_cluster::Seen;
-
-use crate::supervise::{self, Fault};
+use convoy_process::supervise::{self, Fault};
 
 /// The bytes of a slot, which a disk writes as a whole.
 const SLOT: usize = 512;

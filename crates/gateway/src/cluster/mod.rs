@@ -32,12 +32,17 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use convoy_cluster::messages::{Begin, Pem, Start};
-use convoy_cluster::{Event, SaFingerprint, Seen};
+use convoy_cluster::{GroupEvent, SaFingerprint, Seen};
 use convoy_config::{ClusterConfig, ClusterTls, ReplayAfterTakeover, SharedConfig};
 use convoy_dataplane::fence::Fence;
 use convoy_dataplane::pipeline::Clock;
+use convoy_host::helper::Helper;
 use convoy_process::companion::NotFound;
+use convoy_process::supervise::{self, Fault};
+use convoy_report::events::Events;
+use convoy_report::snapshot::ClusterRow;
 use convoy_reservation::{ReserveRules, ReserveSize};
+use convoy_state::{Note, Reporter, StartId};
 use zeroize::Zeroizing;
 
 pub use config_store::ConfigStore;
@@ -48,11 +53,6 @@ pub(crate) use member_gateway::MemberGateway;
 pub use member_gateway::StoredSas;
 pub(crate) use pairs::{LedTerm, Pairs, StartedTunnels};
 
-use crate::events::Events;
-use crate::helper::Helper;
-use crate::snapshot::ClusterRow;
-use crate::state::{Note, Reporter, StartId};
-use crate::supervise::{self, Fault};
 use crate::worker_handles::WorkerHandles;
 use led::LedSas;
 use line::AgentLine;
@@ -280,7 +280,12 @@ impl Cluster {
     }
 
     /// A group that is led has these pairs, too.
-    pub(crate) fn add(&self, group: &str, starts: HashMap<StartId, SaFingerprint>, reported: Vec<Event>) {
+    pub(crate) fn add(
+        &self,
+        group: &str,
+        starts: HashMap<StartId, SaFingerprint>,
+        reported: Vec<GroupEvent>,
+    ) {
         self.led.add(group, starts);
         reported.into_iter().for_each(|event| self.line.report(self.led.report(group, event)));
     }

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use convoy_cluster::{Event, Record, SaFingerprint, StoredSa};
+use convoy_cluster::{GroupEvent, Record, SaFingerprint, StoredSa};
 use convoy_config::{ManualKeys, TunnelConfig};
 use convoy_engine::{far_below, wipe_stack};
 use convoy_reservation::{Reservation, ReserveRules, SaStart, Used};
+use convoy_state::{SaProgress, StartId, Started};
 use sha2::{Digest, Sha256};
-
-use crate::state::{SaProgress, StartId, Started};
 
 /// The record of a pair: all else that another gateway needs is in the reservation and in the
 /// configuration that both have.
@@ -22,7 +21,7 @@ pub(crate) struct StartedTunnels {
     /// The pair of each start.
     pub(crate) starts: HashMap<StartId, SaFingerprint>,
     /// What is written to the store.
-    pub(crate) reported: Vec<Event>,
+    pub(crate) reported: Vec<GroupEvent>,
     /// How many of them the store did not know.
     pub(crate) new: usize,
     /// Tunnels that do not start, as a worker may still use their keys.
@@ -121,14 +120,18 @@ impl Pairs {
         let record = || Record::from(RECORD.to_vec());
         if let Some(Known { used, iv_start }) = self.known.get(&sa) {
             if term.has_begun {
-                all.reported.push(Event::Put { sa, record: record(), reservation: Reservation::default() });
+                all.reported.push(GroupEvent::Put {
+                    sa,
+                    record: record(),
+                    reservation: Reservation::default(),
+                });
             }
             return SaStart::behind(*used, *iv_start);
         }
         let first = term.rules.first(last, term.clock_ns);
         let known = Known { used: term.rules.used(&first), iv_start: first.iv_start };
         self.known.insert(sa, known);
-        all.reported.push(Event::Put { sa, record: record(), reservation: first });
+        all.reported.push(GroupEvent::Put { sa, record: record(), reservation: first });
         all.new += 1;
         SaStart { limits: first.limits(), ..SaStart::unlimited(first.iv_start) }
     }
@@ -209,7 +212,9 @@ mod tests {
     fn second_leader_starts_behind_all_that_the_first_may_have_used() {
         let mut last_start = 0;
         let (first, of_first) = start(&mut Pairs::default(), false, 7_000, &mut last_start);
-        let [Event::Put { sa, record, reservation }] = &first.reported[..] else { panic!("one pair is new") };
+        let [GroupEvent::Put { sa, record, reservation }] = &first.reported[..] else {
+            panic!("one pair is new")
+        };
         assert_eq!((of_first.used, of_first.limits), (Used::default(), reservation.limits()));
         let used = Used { sent: reservation.send_until, received: reservation.accept_until };
         let stored = StoredSa { sa: *sa, record: record.clone(), used, iv_start: 7_777 };
@@ -248,7 +253,10 @@ mod tests {
         pairs.end(&[SaProgress { id, used }, other]);
         let (all, again) = start(&mut pairs, true, 8_000, &mut last_start);
         assert_eq!((again, all.new), (SaStart::behind(used, 7_000), 0));
-        assert!(matches!(all.reported[..], [Event::Put { .. }]), "the store permits more when it is asked");
+        assert!(
+            matches!(all.reported[..], [GroupEvent::Put { .. }]),
+            "the store permits more when it is asked"
+        );
     }
 
     #[test]

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use convoy_process::monotonic_ns;
+use convoy_process::supervise;
 
 use super::Place;
 use super::line::AgentLine;
-use crate::supervise;
 
 /// Heartbeats in the time of a lease: four in the third that the agent waits for one.
 const PER_LEASE: u32 = 12;
@@ -77,16 +77,16 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use convoy_cluster::messages::ToAgent;
+    use convoy_config::SharedConfig;
+    use convoy_dataplane::pipeline::Clock;
+    use convoy_report::events::Events;
 
     use std::sync::mpsc::{Sender, channel};
 
     use super::super::program::FRAMING;
-    use convoy_config::SharedConfig;
-    use convoy_dataplane::pipeline::Clock;
 
     use super::super::{Led, MemberGateway, Stopped, StoredSas};
     use super::*;
-    use crate::events::Events;
     use crate::worker_handles::WorkerHandles;
 
     type Beat = Box<dyn FnOnce(()) + Send>;

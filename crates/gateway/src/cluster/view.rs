@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use convoy_cluster::{ClusterStatus, GroupStatus, LedStatus};
 use convoy_config::ClusterConfig;
 use convoy_process::monotonic_ns;
+use convoy_report::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 use super::etcd_version;
-use crate::snapshot::{ClusterRow, GroupRow, MemberRow};
 
 /// The latest that the agent has said.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! What the gateway's other parts have to do with a packet: its helper, charon, the cluster.
 
 use convoy_config::Config;
-
-use crate::helper::Helper;
-use crate::snapshot::{CharonRow, ClusterRow, MonitorRow};
+use convoy_host::helper::Helper;
+use convoy_report::snapshot::{CharonRow, ClusterRow, MonitorRow};
 
 /// The other parts of a gateway.
 pub(crate) struct GatewayParts<'a> {
@@ -69,8 +68,9 @@ impl GatewayParts<'_> {
 
 #[cfg(test)]
 mod tests {
+    use convoy_report::snapshot::{GroupRow, NegotiationRow};
+
     use super::*;
-    use crate::snapshot::{GroupRow, NegotiationRow};
 
     #[test]
     fn absent_tunnel_is_explained_by_the_leader_of_its_group_or_by_charon_that_is_gone() {

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use convoy_config::{Config, counted};
 use convoy_ipsec::{DropReason, Fit, SaView};
 use convoy_kernel::route::system_route;
+use convoy_report::drop_words::meaning;
 
 use super::Explanation;
 use super::ask::{EngineView, Serving};
-use crate::drop_words::meaning;
 
 /// A peer counts as silent if nothing came from it for this much longer than the last packet to it
 /// is ago, in ns.

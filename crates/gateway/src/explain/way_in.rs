@@ -1,10 +1,10 @@
 //! By which port a packet would come, and what the kernel does to it before, in words.
 
 use convoy_config::{Config, HostEnvironment, ThisMachine};
+use convoy_host::helper::Helper;
 use convoy_kernel::route::{SystemRoute, system_route};
 
 use super::{ExplainRequest, Explanation};
-use crate::helper::Helper;
 
 /// How the kernel hands a packet to the gateway.
 pub(super) struct WayIn {

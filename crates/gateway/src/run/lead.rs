@@ -5,16 +5,17 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoy_assembly::change::{Change, Ranked};
 use convoy_config::{SharedConfig, TunnelConfig};
 use convoy_dataplane::fence::FenceHold;
 use convoy_ike::protocol::SaRecord;
+use convoy_process::wall_ns;
+use convoy_report::events::{Events, What};
+use convoy_state::{SaProgress, Starts};
 
 use super::{Gateway, Load, Order, RunError, reload};
-use crate::change::{Change, Ranked};
 use crate::charon::{Charon, Door};
 use crate::cluster::{Agent, Led, LedTerm, MemberGateway, Pairs, Place, StartedTunnels, Stopped, StoredSas};
-use crate::events::{Events, What};
-use crate::state::{SaProgress, Starts, wall_clock_ns};
 
 /// Interval between looks for SAs of a former leader's charon that newer ones have replaced.
 const RETIRE: Duration = Duration::from_secs(5);
@@ -162,7 +163,7 @@ impl Gateway {
         let rules = cluster.rules();
         let tunnels = self.config.tunnels.iter().filter(is_wanted);
         let pairs = self.led.entry(group.to_owned()).or_default();
-        let term = LedTerm { rules, has_begun, clock_ns: wall_clock_ns() };
+        let term = LedTerm { rules, has_begun, clock_ns: wall_ns() };
         pairs.start(tunnels, &term, &mut self.last_start)
     }
 

@@ -5,9 +5,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_config::{Config, ConfigErrors};
+use convoy_process::supervise::{self, Fault};
 
 use super::Load;
-use crate::supervise::{self, Fault};
 
 type Loaded = Result<Box<Config>, ConfigErrors>;
 

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoy_host::networks::named;
+use convoy_names::PeerMove;
+use convoy_report::events::{Events, What};
+
 use super::Gateway;
-use crate::events::{Events, What};
-use crate::names::PeerMove;
-use crate::networks::named;
 
 /// Interval between two changes of routes and guard for the sake of peers: each reads all routes.
 const ROUTES: Duration = Duration::from_secs(1);

@@ -4,16 +4,16 @@
 use std::time::Instant;
 
 use convoy_config::{OnStop, ThisMachine};
+use convoy_host::guard::{self, GuardWatch};
+use convoy_host::helper::Helper;
+use convoy_host::{networks, ports};
 use convoy_ipsec::AddressRange;
 use convoy_kernel::guard::{GuardPlan, guard_table};
 use convoy_kernel::{Prefix, RoutePlan};
+use convoy_report::snapshot::GuardRow;
 
 use super::{Gateway, RunError};
 use crate::charon::Behind;
-use crate::guard::{self, GuardWatch};
-use crate::helper::Helper;
-use crate::snapshot::GuardRow;
-use crate::{networks, ports};
 
 impl Gateway {
     /// Guards the networks behind the tunnels and routes them into the tunnels. Call it last, so

@@ -5,18 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use convoy_assembly::change::{Change, Ranked};
 use convoy_config::{Config, ConfigErrors, Problem, TunnelConfig, counted, unserved};
+use convoy_host::networks;
+use convoy_host::ports;
 use convoy_kernel::Prefix;
+use convoy_report::events::{Events, What};
+use convoy_state::{Starts, State, StateError};
 use serde::{Deserialize, Serialize};
 
 use super::{Gateway, Order, Reply, static_news, watch_by};
-use crate::change::{Change, Ranked};
 use crate::error::WorkerNumbers;
-use crate::events::{Events, What};
 use crate::monitors::AllMonitors;
-use crate::networks;
-use crate::ports;
-use crate::state::{Starts, State, StateError};
 use crate::worker_thread::{LetGo, Reloaded};
 
 /// Tunnels that a refused reload names.

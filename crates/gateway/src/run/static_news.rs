@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use convoy_config::TunnelConfig;
-
-use crate::events::{Events, SaNews};
+use convoy_report::events::{Events, SaNews};
 
 /// Tunnels of which one reload tells; it counts all of them.
 const TOLD: usize = 100;

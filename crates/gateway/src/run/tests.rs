@@ -2,11 +2,6 @@
 
 use convoy_config::PortEngine;
 use convoy_config::TunnelConfig;
-use data_encoding::HEXLOWER;
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::mpsc::Sender;
-use std::time::Instant;
-
 use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::{FaultPlan, Faulty, InjectedFault, Software};
 use convoy_ike::state::{NegotiatedEnds, PolicyStep, PolicyUpdate, Refusal, SaBackend as _};
@@ -14,14 +9,18 @@ use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelI
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
+use convoy_process::supervise;
+use convoy_report::events::What;
 use convoy_reservation::{SaStart, Used};
 use convoy_scheduler::{CostModel, Input};
+use convoy_state::{StartId, Started};
+use data_encoding::HEXLOWER;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
-use crate::events::What;
-use crate::state::{StartId, Started};
-use crate::supervise;
 use crate::worker_thread::DRAIN;
 
 mod many;
@@ -244,7 +243,7 @@ fn a_worker_that_panics_ends_the_gateway_with_its_number_and_what_it_said() {
 fn a_thread_that_ended_by_a_fault_ends_the_gateway() {
     let mut bench = bench();
     bench.gateway.faults.sender().send(supervise::Fault::Thread("signals".to_owned())).expect("received");
-    let error = bench.gateway.work(&bench.received).expect_err("nobody hears signals any more");
+    let error = bench.gateway.work(&bench.received).expect_err("no thread receives signals");
     assert!(matches!(error, RunError::Thread(name) if name == "signals"));
 }
 
@@ -300,7 +299,7 @@ fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_n
 
 #[test]
 fn an_sa_of_charons_in_a_cluster_tells_its_numbers_until_another_gateway_goes_on_with_it() {
-    fn received(report: &crate::state::WorkerReport, start: u64) -> Option<u64> {
+    fn received(report: &convoy_state::WorkerReport, start: u64) -> Option<u64> {
         report.progress().iter().find(|one| one.id == StartId(start)).map(|one| one.used.received)
     }
     let bench = bench();

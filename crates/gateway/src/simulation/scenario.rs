@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{Mode, Proposal, SaProtocol, Transform};
-use convoy_scheduler::{CostModel, Policy};
+use convoy_scheduler::{CostModel, SchedulingPolicy};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -91,7 +91,7 @@ pub(super) struct Scenario {
     pub(super) ticks: u64,
     /// Whether the wall clock restarts at each start of a gateway.
     pub(super) has_stuck_clock: bool,
-    policy: Policy,
+    policy: SchedulingPolicy,
     text: String,
 }
 
@@ -148,7 +148,7 @@ impl Scenario {
             disk_fails: rarely(dice, 0.3, 0.01),
             no_agreement: rarely(dice, 0.3, 0.01),
         };
-        let policy = *Policy::ALL.choose(dice).expect("not empty");
+        let policy = *SchedulingPolicy::ALL.choose(dice).expect("not empty");
         let text = settings(workers, window);
         Self {
             workers,

@@ -3,6 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use convoy_assembly::assemble;
+use convoy_assembly::change::{Change, Ranked};
+use convoy_assembly::ranks;
 use convoy_config::{Config, TunnelConfig};
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::costs::Costs;
@@ -15,17 +18,14 @@ use convoy_ipsec::{
     Directory, LifetimeEvent, MappingChange, Policy, PolicyChange, PolicyRank, SaConfig, SaNumber, TunnelId,
 };
 use convoy_packet::FrameSize;
+use convoy_report::events::Events;
+use convoy_state::{SimulatedDisk, SimulatedState};
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::VirtualEngine;
 use super::port::WorldEnd;
 use super::scenario::{MTU, Scenario};
-use crate::assemble;
-use crate::change::{Change, Ranked};
-use crate::events::Events;
-use crate::ranks;
-use crate::state::{SimulatedDisk, SimulatedState};
 use crate::worker_thread::WorkerThread;
 
 /// Faults that an engine has in one life of a gateway, at most.
@@ -51,7 +51,7 @@ impl Notes {
 
 impl Daemon for Notes {
     fn ike(&self, _: &[u8]) -> bool {
-        panic!("nobody sends IKE messages here")
+        panic!("there are no IKE messages here")
     }
 
     fn acquire(&self, acquire: Acquire) -> bool {

@@ -84,7 +84,8 @@ impl WireObserver {
     /// # Panics
     /// If a number or an IV repeats, or a number follows a higher one.
     pub(super) fn observe(&mut self, spi: u32, esp: &[u8]) -> u32 {
-        let key = self.keys.get_mut(&spi).unwrap_or_else(|| panic!("nobody has an SA {spi:#x}: {esp:02x?}"));
+        let key =
+            self.keys.get_mut(&spi).unwrap_or_else(|| panic!("no gateway has an SA {spi:#x}: {esp:02x?}"));
         let sequence = u32::from_be_bytes(esp[4..8].try_into().expect("4 bytes"));
         if let Some(last) = key.last {
             assert!(sequence > last, "SA {spi:#x} sent number {sequence} after {last}");

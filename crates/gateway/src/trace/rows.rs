@@ -1,14 +1,13 @@
 //! Traced packets as the control socket reports them.
 
-use data_encoding::HEXLOWER;
-use std::net::IpAddr;
-
 use convoy_dataplane::trace::{PacketTrace, TraceEvent, TraceOutcome, TraceStep};
 use convoy_dataplane::worker::Side;
 use convoy_ipsec::FlowKey;
-use serde::{Deserialize, Serialize};
+use convoy_report::drop_words::meaning;
+use data_encoding::HEXLOWER;
+use std::net::IpAddr;
 
-use crate::drop_words::meaning;
+use serde::{Deserialize, Serialize};
 
 /// One traced packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,10 +3,10 @@
 use convoy_dataplane::pipeline::SaInstallError;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{PolicyChange, SaConfig, SaDirection, SaEnds, SaNumber, SaView, TunnelId};
+use convoy_report::survey::Surveyed;
+use convoy_state::Started;
 
 use super::WorkerThread;
-use crate::state::Started;
-use crate::survey::Surveyed;
 
 /// The names of a key daemon's tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

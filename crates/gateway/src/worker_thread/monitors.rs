@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use convoy_assembly::assemble::InstalledTunnel;
 use convoy_dataplane::monitor::{Means, Monitor};
 use convoy_ipsec::{Selector, TunnelId};
+use convoy_report::events::Events;
+use convoy_report::survey::Surveyed;
 
 use super::WorkerThread;
-use crate::assemble::InstalledTunnel;
-use crate::events::Events;
 use crate::monitors::{self, AllMonitors};
-use crate::survey::Surveyed;
 
 /// Time between two looks, in ns, at least.
 const LEAST_NS: u64 = 10_000_000;

@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use convoy_config::TunnelConfig;
 use convoy_ipsec::{MappingChange, SaEnds, UdpEncap};
+use convoy_report::events::{Events, What};
 
 use super::WorkerThread;
 use super::reload::LOOKS;
 use super::slices::Slices;
-use crate::events::{Events, What};
 
 impl WorkerThread {
     /// Moves the SAs of tunnels with static keys to these addresses of their peers, by tunnel;

@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use convoy_assembly::assemble::{self, InstalledTunnel, bypasses, policies_of};
+use convoy_assembly::change::{Change, NewTunnel};
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Policy, PolicyPlace, PolicyRank, SaIndex, TunnelId};
 use convoy_kernel::Prefix;
 use convoy_port::PortConfig;
+use convoy_report::survey::Surveyed;
+use convoy_state::{SaProgress, Starts, WorkerReport};
 
 use super::WorkerThread;
 use super::slices::Slices;
-use crate::assemble::{self, InstalledTunnel, bypasses, policies_of};
-use crate::change::{Change, NewTunnel};
-use crate::state::{self, SaProgress, Starts, WorkerReport};
-use crate::survey::Surveyed;
 
 /// Time limit of the packets of SAs that a reload replaces.
 const REPLACE: Duration = Duration::from_millis(200);
@@ -71,7 +71,7 @@ impl WorkerThread {
     /// Returns how many were removed, and the last numbers of their SAs.
     pub(crate) fn let_go(&mut self, change: &Change) -> LetGo {
         let gone = self.take_out(&change.gone);
-        let spent = state::spent(gone.iter().flat_map(|tunnel| &tunnel.pairs), self.tables());
+        let spent = convoy_state::spent(gone.iter().flat_map(|tunnel| &tunnel.pairs), self.tables());
         self.retire_all(&gone);
         self.let_retire(true);
         LetGo { tunnels: gone.len(), spent }
@@ -121,7 +121,7 @@ impl WorkerThread {
         }
         let shared = self.unshare_all();
         let pairs = gone.iter().flat_map(|tunnel| &tunnel.pairs).chain(&shared);
-        let report = state::report(pairs.clone(), self.tables());
+        let report = convoy_state::report(pairs.clone(), self.tables());
         let sas: Vec<SaIndex> = pairs.flat_map(|pair| pair.sas.iter().copied()).collect();
         let pipeline = self.worker.pipeline_mut();
         // While their SAs are there, which count them.

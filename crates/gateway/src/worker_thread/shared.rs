@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
+use convoy_assembly::assemble::InstalledTunnel;
 use convoy_ipsec::{SaIndex, TunnelId};
+use convoy_state::{NumberedPairs, Numbers, Pair, StartId, Started};
 
 use super::WorkerThread;
 use super::tunnels::InstalledTunnels;
-use crate::assemble::InstalledTunnel;
-use crate::state::{NumberedPairs, Numbers, Pair, StartId, Started};
 
 /// Where a pair is.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,10 @@
 
 use convoy_dataplane::ledger::{Ledger, Tally};
 use convoy_ipsec::{Action, PolicyView, SaCursor, SaView, Tables, TunnelId};
+use convoy_report::snapshot::{PolicyNote, SaNote, Snapshot};
+use convoy_report::survey::{STEP, Survey, Surveyed};
 
 use super::WorkerThread;
-use crate::snapshot::{PolicyNote, SaNote, Snapshot};
-use crate::survey::{STEP, Survey, Surveyed};
 
 impl WorkerThread {
     /// Reports the state of this worker step by step from now on. A survey in progress is

@@ -4,11 +4,11 @@
 use convoy_dataplane::pipeline::EngineEvent;
 use convoy_dataplane::worker::WorkerEvent;
 use convoy_ipsec::{DropCounters, Expiry, LifetimeEvent, PathChange, TunnelId};
+use convoy_report::events::{EventSa, Events, What};
+use convoy_report::snapshot;
+use convoy_report::survey::{Survey, Surveyed};
 
 use super::WorkerThread;
-use crate::events::{EventSa, Events, What};
-use crate::snapshot;
-use crate::survey::{Survey, Surveyed};
 
 impl WorkerThread {
     /// Tells what happened since the last call.

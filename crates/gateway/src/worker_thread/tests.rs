@@ -1,5 +1,6 @@
 //! A worker of a cluster: packets that come before their numbers are reserved.
 
+use convoy_assembly::assemble;
 use convoy_dataplane::clock::VirtualTime;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_ipsec::DropReason;
@@ -8,11 +9,10 @@ use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
 use convoy_reservation::{Limits, SaStart};
 use convoy_scheduler::{CostModel, Input};
+use convoy_state::{Note, StartId, Started, Starts};
 use data_encoding::HEXLOWER;
 
 use super::*;
-use crate::assemble;
-use crate::state::{Note, StartId, Started, Starts};
 
 const MS: u64 = 1_000_000;
 const START: StartId = StartId(7);

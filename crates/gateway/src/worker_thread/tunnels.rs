@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use convoy_assembly::assemble::InstalledTunnel;
 use convoy_ipsec::TunnelId;
-
-use crate::assemble::InstalledTunnel;
-use crate::state::Pair;
+use convoy_state::Pair;
 
 /// They are in the order of their ids.
 #[derive(Default)]

@@ -599,7 +599,7 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     assert_eq!(actions(&bench), [new, old]);
 
     let old_index = bench.number(old_spi);
-    assert_eq!(bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway), None, "nobody knows it");
+    assert_eq!(bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway), None, "it is unknown");
     let old_index = bench.number(0x5555);
     bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway);
     assert_eq!(actions(&bench), [new], "the old policy goes with its last SA");

@@ -7,13 +7,12 @@ use crate::engine_mask::EngineMask;
 use crate::handover::is_worth_it;
 use crate::scheduler::Scheduler;
 
-/// The choice for a train: engine, wait and processing time, in ticks.
+/// The choice for a train; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TrainChoice {
-    /// No engine has room yet.
-    Wait,
-    /// To this engine.
-    Engine { engine: usize, wait: u64, processing: u64 },
+pub(crate) struct TrainChoice {
+    pub(crate) engine: usize,
+    pub(crate) wait: u64,
+    pub(crate) processing: u64,
 }
 
 /// A candidate elsewhere for a train; times in ticks.
@@ -27,7 +26,7 @@ struct OffCore {
 }
 
 impl<T, R> Scheduler<T, R> {
-    /// The choice for a train at `now`.
+    /// The choice for a train at `now`, or `None` while no engine has room.
     ///
     /// While no more input is at hand, the finishing time, including the
     /// [handover](crate#the-handover), decides between the caller's core and engines elsewhere.
@@ -35,7 +34,13 @@ impl<T, R> Scheduler<T, R> {
     /// processes one itself, it can give others no work. So it keeps a train as soon as the others
     /// are busy for longer than it would be, or if the handover would cost its core at least half
     /// as much.
-    pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
+    pub(crate) fn train_choice(
+        &self,
+        now: u64,
+        input: Input,
+        parts: &Parts,
+        packets: usize,
+    ) -> Option<TrainChoice> {
         let parts = parts.all();
         let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
         let idle_here = among.and(self.engines.cpus).filter(|engine| self.engines.queue(*engine).is_idle());
@@ -58,10 +63,10 @@ impl<T, R> Scheduler<T, R> {
         elsewhere: Option<OffCore>,
         packets: usize,
         input: Input,
-    ) -> TrainChoice {
-        let to = |engine, wait, processing| TrainChoice::Engine { engine, wait, processing };
+    ) -> Option<TrainChoice> {
+        let to = |engine, wait, processing| Some(TrainChoice { engine, wait, processing });
         let (own, own_processing, elsewhere) = match (here, elsewhere) {
-            (None, None) => return TrainChoice::Wait,
+            (None, None) => return None,
             (Some((engine, processing)), None) => return to(engine, 0, processing),
             (None, Some(OffCore { engine, wait, processing, .. })) => return to(engine, wait, processing),
             (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),

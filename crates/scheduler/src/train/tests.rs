@@ -38,24 +38,24 @@ fn burst(parts: &[TrainPart]) -> Burst {
     Burst { packets: 32, bytes: 1_600, ..Burst::new(Some(parts_of(parts))) }
 }
 
-fn choice(scheduler: &Scheduler<u32>, parts: &[TrainPart], input: Input) -> TrainChoice {
+fn choice(scheduler: &Scheduler<u32>, parts: &[TrainPart], input: Input) -> Option<TrainChoice> {
     scheduler.train_choice(0, input, &parts_of(parts), 32)
 }
 
-fn to(engine: usize, wait: u64, processing: u64) -> TrainChoice {
-    TrainChoice::Engine { engine, wait, processing }
+fn to(engine: usize, wait: u64, processing: u64) -> Option<TrainChoice> {
+    Some(TrainChoice { engine, wait, processing })
 }
 
 /// Dispatches a burst of 100 blocks and returns the choice. What stays on the core completes at
 /// once.
-fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
+fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> Option<TrainChoice> {
     let burst = burst(&[part(0, 100)]);
     assert_eq!(scheduler.admission(&burst), Admission::Whole);
     let mut packets = (0..32).collect();
     scheduler.push_burst(&mut packets, &burst);
     let Some(dispatch) = scheduler.dispatch(now, input) else {
         assert!(scheduler.window.take_burst().is_some(), "it stays in the window");
-        return TrainChoice::Wait;
+        return None;
     };
     assert!(dispatch.is_of_many && dispatch.items.iter().copied().eq(0..32));
     if dispatch.engine == HERE {
@@ -90,7 +90,7 @@ fn first_engine_that_is_done_takes_the_train_and_none_is_woken_on_a_tie() {
 
 /// The choice for a train of 32 packets and 100 blocks that takes 100 ticks on the core and `there`
 /// ticks on an engine elsewhere, if the handover costs the core `handover` ticks per packet.
-fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
+fn with_handover(handover: f64, there: f64, input: Input) -> Option<TrainChoice> {
     let mut scheduler = scheduler([(0.0, 1.0), (there, 0.0)], SchedulerConfig::default());
     scheduler.set_handover(THERE, 0, Handover { t_packet: handover, ..Handover::default() });
     // The core's own engine has no handover, so its costs do not matter.
@@ -141,7 +141,13 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
             let admissions = [0, 1, 2].map(|algorithm| scheduler.admission(&of(algorithm)));
             assert_eq!(admissions, [is_train, Admission::BySa, Admission::BySa]);
             if !idle {
-                scheduler.give_train(0, &parts_of(&[part(0, 1)]), (1, 1), (HERE, 0, 1));
+                scheduler.give_train(
+                    0,
+                    &parts_of(&[part(0, 1)]),
+                    1,
+                    1,
+                    TrainChoice { engine: HERE, wait: 0, processing: 1 },
+                );
             }
             if at_once {
                 scheduler.set_at_once(HERE);
@@ -166,7 +172,7 @@ fn each_change_of_sa_inside_a_train_costs_t_key() {
         scheduler.set_t_key(engine, 1, t_key);
     }
     let processing = |parts: &[TrainPart]| match choice(&scheduler, parts, Input::More) {
-        TrainChoice::Engine { engine: THERE, wait: 0, processing } => processing,
+        Some(TrainChoice { engine: THERE, wait: 0, processing }) => processing,
         other => panic!("{other:?}"),
     };
     let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, sas: 0 };
@@ -271,7 +277,7 @@ fn where_no_engine_has_room_it_waits() {
     for wait in [0, 100] {
         assert_eq!(give(&mut scheduler, 0, Input::More), to(THERE, wait, 100));
     }
-    assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Wait);
+    assert_eq!(give(&mut scheduler, 0, Input::More), None);
 }
 
 #[test]

@@ -19,8 +19,9 @@ pub(crate) struct Contender {
 impl Contender {
     /// A group of this size and a class, which stands nowhere.
     pub(crate) fn as_group(self, class: u8) -> Group {
-        let size = (self.blocks.into(), self.bytes.into());
-        Group { class, ..Group::again(0, self.algorithm, self.packets.into(), size) }
+        let (blocks, bytes) = (self.blocks.into(), self.bytes.into());
+        let packets = self.packets.into();
+        Group { class, algorithm: self.algorithm, packets, blocks, bytes, ..Group::NOWHERE }
     }
 }
 

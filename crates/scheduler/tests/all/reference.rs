@@ -2,7 +2,9 @@
 
 mod plain;
 
-use convoy_scheduler::{DepthUnit, FullQueue, Input, Item, Policy, Research, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    DepthUnit, FullQueue, Input, Item, Research, Scheduler, SchedulerConfig, SchedulingPolicy,
+};
 use proptest::prelude::*;
 
 use plain::{Limits, Packet, Plain, models};
@@ -141,7 +143,7 @@ fn limits() -> impl Strategy<Value = Limits> {
         late_margin,
         prop_oneof![Just(None), (1usize..5).prop_map(Some)],
         prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
-        prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
+        prop::sample::select(vec![SchedulingPolicy::FinishingTime, SchedulingPolicy::Sufferage]),
         prop_oneof![Just(None), (0usize..12).prop_map(Some)],
     );
     (1usize..12, bytes, window_bytes, timeout, rules).prop_map(
@@ -196,7 +198,7 @@ proptest! {
         packets in proptest::collection::vec((0u32..6, 1u32..1600), 1..100),
     ) {
         let mut pair = Pair::new(Limits {
-            policy: Policy::FinishingTime,
+            policy: SchedulingPolicy::FinishingTime,
             ageing: None,
             window: 1,
             bytes: 65_536,

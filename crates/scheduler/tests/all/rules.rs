@@ -1,8 +1,8 @@
 //! The guarantees of the window.
 
 use convoy_scheduler::{
-    ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Research,
-    Scheduler, SchedulerConfig,
+    ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Research,
+    Scheduler, SchedulerConfig, SchedulingPolicy,
 };
 use proptest::prelude::*;
 
@@ -131,8 +131,12 @@ fn by_sufferage(ageing: Option<usize>) -> Vec<u32> {
         costs: vec![Some(CostModel { t_init, t_block })],
     };
     let research = Research { ageing, ..Research::default() };
-    let config =
-        SchedulerConfig { policy: Policy::Sufferage, research, window: 3, ..SchedulerConfig::default() };
+    let config = SchedulerConfig {
+        policy: SchedulingPolicy::Sufferage,
+        research,
+        window: 3,
+        ..SchedulerConfig::default()
+    };
     let engines = vec![engine(true, 100.0, 10.0), engine(false, 400.0, 1.0)];
     let mut scheduler = Scheduler::new(config, engines).expect("in range");
     for (sa, blocks) in [(0, 30), (1, 20), (2, 100)] {
@@ -223,7 +227,7 @@ fn without_room_the_window_fills_and_pushes_back() {
 
 #[test]
 fn an_engine_that_is_out_is_never_chosen_and_its_completions_are_unknown() {
-    for policy in Policy::ALL {
+    for policy in SchedulingPolicy::ALL {
         let config = SchedulerConfig { policy, ..SchedulerConfig::default() };
         let mut scheduler = scheduler(config, 100);
         scheduler.push(0, item(1, 0, ())).expect("room");
@@ -341,7 +345,7 @@ fn a_snapshot_says_who_did_what_and_how_well_it_was_predicted() {
 proptest! {
     #[test]
     fn under_every_policy_nothing_is_lost_or_doubled_and_order_is_kept(
-        policy in prop::sample::select(Policy::ALL.to_vec()),
+        policy in prop::sample::select(SchedulingPolicy::ALL.to_vec()),
         full_queue in prop::sample::select(FullQueue::ALL.to_vec()),
         depth_unit in prop::sample::select(DepthUnit::ALL.to_vec()),
         class_credits in prop::option::of(1usize..4),

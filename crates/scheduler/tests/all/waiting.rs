@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use convoy_scheduler::{
-    CostModel, EngineModel, FullQueue, Input, Item, Policy, Research, Scheduler, SchedulerConfig,
+    CostModel, EngineModel, FullQueue, Input, Item, Research, Scheduler, SchedulerConfig, SchedulingPolicy,
 };
 use proptest::prelude::*;
 
@@ -130,7 +130,7 @@ proptest! {
         engines in engines(),
         window in 1usize..20,
         margin in 0u64..5_000,
-        policy in prop::sample::select(vec![Policy::FinishingTime, Policy::Sufferage]),
+        policy in prop::sample::select(vec![SchedulingPolicy::FinishingTime, SchedulingPolicy::Sufferage]),
     ) {
         let config = SchedulerConfig {
             window, policy, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()

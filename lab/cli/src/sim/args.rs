@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use convoy_scheduler::Policy;
+use convoy_scheduler::SchedulingPolicy;
 use convoy_sim::{Pattern, Setting};
 
 #[derive(Args)]
@@ -279,7 +279,7 @@ pub(super) struct ChangeArgs {
     /// The accelerator's set-up time, in microseconds
     #[arg(long, value_name = "US")]
     t_init_us: Option<f64>,
-    #[arg(long, value_name = "P", help = format!("Scheduling policy: {}; or a rival: {}", Policy::names(), convoy_sim::policy::rivals()))]
+    #[arg(long, value_name = "P", help = format!("Scheduling policy: {}; or a rival: {}", SchedulingPolicy::names(), convoy_sim::policy::rivals()))]
     policy: Option<String>,
     /// If the queue of the best processor is full: wait for it, or skip that processor
     #[arg(long, value_name = "wait|skip")]

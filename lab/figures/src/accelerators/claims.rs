@@ -29,7 +29,8 @@ pub(super) fn all() -> Vec<Claim> {
 }
 
 /// The error of the platform at each of these points.
-fn off(runs: &Runs, (device, variant): (Device, &'static str), points: &[Point], fitted: bool) -> Finding {
+fn off(runs: &Runs, card: CardVariant, points: &[Point], fitted: bool) -> Finding {
+    let CardVariant { device, variant } = card;
     let chosen = points.iter().filter(|point| point.is_fitted == fitted);
     let (mut most, mut words) = (0.0_f64, Vec::new());
     for point in chosen {
@@ -41,8 +42,16 @@ fn off(runs: &Runs, (device, variant): (Device, &'static str), points: &[Point],
     finding(most <= if fitted { FITTED } else { PREDICTED }, words.join("; "))
 }
 
-const STEERING: (Device, &str) = (Device::ConnectX, "");
-const BY_XDP: (Device, &str) = (Device::ConnectX, "xdp");
+/// A card, and the way in which its packets are steered.
+#[derive(Clone, Copy)]
+struct CardVariant {
+    device: Device,
+    variant: &'static str,
+}
+
+const STEERING: CardVariant = CardVariant { device: Device::ConnectX, variant: "" };
+const BY_XDP: CardVariant = CardVariant { device: Device::ConnectX, variant: "xdp" };
+const OF_BLUEFIELD: CardVariant = CardVariant { device: Device::BlueField, variant: "" };
 
 fn connectx() -> Vec<Claim> {
     vec![
@@ -81,7 +90,7 @@ fn connectx() -> Vec<Claim> {
             compared: "the card's rate by XDP with that by flow steering, at 1,300 to 1,600 tunnels",
             check: |runs| {
                 let advantage = |tunnels| {
-                    let of = |(device, variant)| runs.card(device, variant, tunnels);
+                    let of = |card: CardVariant| runs.card(card.device, card.variant, tunnels);
                     (of(BY_XDP) / of(STEERING) - 1.0) * 100.0
                 };
                 let all = [1300, 1400, 1500, 1600].map(advantage);
@@ -116,14 +125,14 @@ fn bluefield() -> Vec<Claim> {
             text: "Fitted points: within 1 %",
             basis: Basis::fitted("the card's times and cache"),
             compared: "the card's rate with the published one, within 1 %",
-            check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, true),
+            check: |runs| off(runs, OF_BLUEFIELD, &BLUEFIELD, true),
         },
         Claim {
             source: "BF3, test 4",
             text: "The point with 8,000 tunnels, which is not fitted: within 7 %",
             basis: Basis::MODEL,
             compared: "the card's rate with the published one, within 7 %",
-            check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, false),
+            check: |runs| off(runs, OF_BLUEFIELD, &BLUEFIELD, false),
         },
         Claim {
             source: "BF3, test 3",

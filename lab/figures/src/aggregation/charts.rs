@@ -11,7 +11,7 @@ use crate::runs::ENC_RATIOS;
 pub(super) fn all(runs: &Runs) -> Vec<Chart> {
     let of = |(first, board)| {
         let titled =
-            |place: u32, title: &str, note: &str, plot| chart(first + place, (board, title), note, plot);
+            |place: u32, title: &str, note: &str, plot| chart(first + place, board, title, note, plot);
         [
             titled(
                 0,
@@ -43,7 +43,7 @@ pub(super) fn all(runs: &Runs) -> Vec<Chart> {
     (1..).step_by(5).zip(Board::ALL).flat_map(of).collect()
 }
 
-fn chart(number: u32, (board, title): (Board, &str), note: &str, plot: Plot) -> Chart {
+fn chart(number: u32, board: Board, title: &str, note: &str, plot: Plot) -> Chart {
     let title = format!("On {}: {title}", board.name());
     let note = format!("{note} Throughput counts inner IP packets; T_enc ratio 3 unless it is the axis.");
     let reading = "queues of 10 multi-packets, two transfers, t_init 2 us on the paper's platform; latency from scheduling";

@@ -129,7 +129,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), ROWS.len());
-        let policies = convoy_scheduler::Policy::ALL.map(convoy_scheduler::Policy::name);
+        let policies = convoy_scheduler::SchedulingPolicy::ALL.map(convoy_scheduler::SchedulingPolicy::name);
         let rivals = convoy_rivals::ALL.map(|rival| rival.name);
         for policy in policies.iter().chain(&rivals) {
             assert!(ROWS.iter().any(|row| row.policy == *policy), "{policy}");

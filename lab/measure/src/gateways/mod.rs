@@ -9,15 +9,15 @@ mod threads;
 
 use std::ops::RangeInclusive;
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
+use convoy_state::Starts;
 use nix::unistd::Pid;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use convoy_assembly::assemble;
 use convoy_dataplane::clock::Clock;
-use convoy_gateway::assemble;
 use convoy_port::{Port, memory};
 use serde::Serialize;
 

@@ -3,15 +3,15 @@
 
 use std::time::Instant;
 
+use convoy_assembly::assemble;
 use convoy_dataplane::clock::Clock;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::Engine;
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
+use convoy_state::Starts;
 
 use super::median;
 use super::timed_engine::{EngineTime, TimedEngine};

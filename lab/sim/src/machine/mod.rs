@@ -169,7 +169,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             timeout_slot: parts.iter().position(|part| *part == Part::Timeout),
             parts,
             slots,
-            source: Source::new(traffic, (simulation.arrivals, simulation.seed), &platform.source, packets),
+            source: Source::new(traffic, simulation.arrivals, simulation.seed, &platform.source, packets),
             ingress: Ingress::of(&platform.source),
             arrival: NEVER,
             only_full_windows_go: config.classes == 1

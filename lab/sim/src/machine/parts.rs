@@ -6,7 +6,7 @@ use super::Carried;
 use super::bus::Bus;
 use super::cores::Cores;
 use super::deviation::Deviation;
-use super::processor::{Processor, TransferMode};
+use super::processor::{Buffers, Processor, TransferMode};
 use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
@@ -123,7 +123,7 @@ fn processors(platform: &Platform, seed: u64) -> (Vec<EngineModel>, Vec<Processo
             });
             engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs: scheduled.collect() });
             caches += usize::from(spec.cache.is_some());
-            let buffers = (spec.prefetch, spec.write_buffer);
+            let buffers = Buffers { prefetch: spec.prefetch, write: spec.write_buffer };
             let mut processor = Processor::new(way, buffers, spec.depth, costs.clone());
             processor.cache_bits = known_caches as u32;
             processor.set_transfers(spec.transfers, platform.scheduler.predicts_transfers);

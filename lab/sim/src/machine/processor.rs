@@ -100,17 +100,26 @@ pub(crate) struct Processor<P> {
     pub(crate) deviation: Option<Deviation>,
 }
 
+/// The buffers of a processor beside its core.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers {
+    /// Whether it reads a multi-packet while it processes another.
+    pub(crate) prefetch: bool,
+    /// Whether it processes a multi-packet while it writes another.
+    pub(crate) write: bool,
+}
+
 impl<P> Processor<P> {
     pub(crate) fn new(
         way: TransferMode,
-        (prefetch, write_buffer): (bool, bool),
+        buffers: Buffers,
         depth: usize,
         costs: Vec<Option<CostModel>>,
     ) -> Self {
         Self {
             way,
-            prefetch,
-            write_buffer,
+            prefetch: buffers.prefetch,
+            write_buffer: buffers.write,
             transfers: 2,
             predicted_transfers: 0,
             // The configured depth may be far larger than what is ever used.
@@ -286,7 +295,8 @@ mod tests {
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
         let costs = vec![Some(CostModel { t_init: 0.0, t_block: 1.0 })];
-        let mut processor = Processor::new(TransferMode::Buffered(0), (prefetch, write_buffer), 4, costs);
+        let mut processor =
+            Processor::new(TransferMode::Buffered(0), Buffers { prefetch, write: write_buffer }, 4, costs);
         for ticket in 0..3 {
             let dispatch = Dispatch {
                 engine: 0,

@@ -26,12 +26,7 @@ pub(crate) struct Source<T> {
 }
 
 impl<T: Traffic> Source<T> {
-    pub(crate) fn new(
-        traffic: T,
-        (arrivals, seed): (Arrivals, u64),
-        spec: &SourceSpec,
-        packets: u64,
-    ) -> Self {
+    pub(crate) fn new(traffic: T, arrivals: Arrivals, seed: u64, spec: &SourceSpec, packets: u64) -> Self {
         Self {
             traffic,
             gaps: Gaps::new(arrivals, spec.rate_mbps, seed),

@@ -1,7 +1,7 @@
 //! `[scheduler]`: the parameters of the gateway's scheduler, under the same names.
 
 use convoy_scheduler::{
-    CLASSES, ClassDiscipline, DepthUnit, FullQueue, Heuristic, Policy, Research, SchedulerConfig,
+    CLASSES, ClassDiscipline, DepthUnit, FullQueue, Heuristic, Research, SchedulerConfig, SchedulingPolicy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::time::ticks;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {
-    /// Name of a [`Policy`], or of a [rival](convoy_rivals::ALL).
+    /// Name of a [`SchedulingPolicy`], or of a [rival](convoy_rivals::ALL).
     pub policy: String,
     /// Size in bytes below which policy `packet-size` assigns a multi-packet to the CPU; only valid
     /// with that policy.
@@ -101,7 +101,7 @@ fn is_false(value: &bool) -> bool {
 impl Default for SchedulerSpec {
     fn default() -> Self {
         Self {
-            policy: Policy::default().name().to_owned(),
+            policy: SchedulingPolicy::default().name().to_owned(),
             packet_size_threshold: None,
             full_queue: FullQueue::default().name().to_owned(),
             depth_unit: DepthUnit::default().name().to_owned(),
@@ -151,7 +151,7 @@ impl SchedulerSpec {
         })
     }
 
-    fn policy(&self) -> Result<Policy, (&'static str, String)> {
+    fn policy(&self) -> Result<SchedulingPolicy, (&'static str, String)> {
         let policy = match crate::policy::named(&self.policy) {
             Ok(policy) => policy.unwrap_or_default(),
             Err(what) => return Err(("policy", what)),

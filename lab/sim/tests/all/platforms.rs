@@ -66,7 +66,7 @@ fn stages_are_checked_too() {
     for (stage, what) in [
         ("servers = 0", "at least 1"),
         ("on = \"accelerator\"", "without a bus"),
-        ("on = \"nobody\"", "nobody"),
+        ("on = \"absent\"", "absent"),
         ("bus = \"pci\"\npacket_us = 1.0", "either on a bus"),
         ("packet_us = -1.0", "0 or more"),
     ] {

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_assembly::assemble;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble;
 use convoy_workbench::{ClassFigures, ClassTrial, Platform, Rule, Spread, Traffic, urgent_imix};
 
 /// The scheduler's window, in packets.

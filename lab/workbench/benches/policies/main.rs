@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
+use convoy_assembly::assemble;
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::assemble;
 use convoy_workbench::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The scheduler's window, in packets.

@@ -3,18 +3,18 @@
 
 use std::fmt::Write as _;
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::CostModel;
+use convoy_state::Starts;
 
 use crate::report::{BYTES, row, table};
 use crate::time::ticks;

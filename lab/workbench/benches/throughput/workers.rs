@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use convoy_assembly::assemble;
 use convoy_config::Config;
 use convoy_dataplane::clock::Clock;
 use convoy_dataplane::handoff::Handoff;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::Worker;
-use convoy_gateway::assemble;
-use convoy_gateway::state::Starts;
 use convoy_ipsec::Directory;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::CostModel;
+use convoy_state::Starts;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 

@@ -1,6 +1,6 @@
 //! What is on the screen, at two sizes of a terminal and some odd ones.
 
-use convoy_gateway::snapshot::{Buckets, EngineRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use convoy_report::snapshot::{Buckets, EngineRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};

@@ -6,9 +6,9 @@ use super::super::host::{Open, ToAgent, ToGateway};
 use super::super::sabotage::Sabotage;
 use super::super::scenario::{MS, S};
 use super::{Happening, World};
-use crate::member::{CallId, Input, Member, MemberConfig, Output};
-use crate::orders::Order;
-use crate::store::{Answer, Call};
+use crate::member::{CallId, Member, MemberConfig, MemberInput, Output};
+use crate::orders::MemberOrder;
+use crate::store::{Call, StoreAnswer};
 use convoy_reservation::Reservation;
 
 /// The delay of a message between the two processes of a machine, of which some wait for a core.
@@ -32,7 +32,7 @@ impl World {
                 self.answered(host, call, answer)
             }
             ToAgent::Changes { connection: of, changes } if of == connection => {
-                self.step(host, Input::Changed(changes));
+                self.step(host, MemberInput::Changed(changes));
             }
             ToAgent::Timeout { connection: of, call }
                 if of == connection && self.hosts[host].open.contains_key(&call) =>
@@ -41,28 +41,32 @@ impl World {
             }
             ToAgent::Broken { connection: of } if of == connection => self.lose(host),
             ToAgent::Report { link: of, report } if Some(of) == link => {
-                self.step(host, Input::Reported(report))
+                self.step(host, MemberInput::Reported(report))
             }
-            ToAgent::Beat { link: of, at_ns } if Some(of) == link => self.step(host, Input::Beat { at_ns }),
-            ToAgent::GatewayEnded { link: of } if Some(of) == link => self.step(host, Input::GatewayEnded),
+            ToAgent::Beat { link: of, at_ns } if Some(of) == link => {
+                self.step(host, MemberInput::Beat { at_ns })
+            }
+            ToAgent::GatewayEnded { link: of } if Some(of) == link => {
+                self.step(host, MemberInput::GatewayEnded)
+            }
             ToAgent::Drain => {
                 self.hosts[host].is_drained = true;
-                self.step(host, Input::Drain);
+                self.step(host, MemberInput::Drain);
             }
             ToAgent::Serve => {
                 self.hosts[host].is_drained = false;
-                self.step(host, Input::Serve);
+                self.step(host, MemberInput::Serve);
             }
-            ToAgent::End => self.step(host, Input::End),
+            ToAgent::End => self.step(host, MemberInput::End),
             _ => {}
         }
     }
 
-    fn answered(&mut self, host: usize, call: CallId, mut answer: Answer) {
+    fn answered(&mut self, host: usize, call: CallId, mut answer: StoreAnswer) {
         let Some(open) = self.hosts[host].open.remove(&call) else { return };
-        let is_kept = matches!(answer, Answer::Granted { .. } | Answer::KeptAlive { .. });
-        if answer == (Answer::KeptAlive { ttl_s: 0 }) && self.sabotage == Sabotage::IgnoresLostLease {
-            answer = Answer::KeptAlive { ttl_s: self.scenario.ttl_s.max(2) };
+        let is_kept = matches!(answer, StoreAnswer::Granted { .. } | StoreAnswer::KeptAlive { .. });
+        if answer == (StoreAnswer::KeptAlive { ttl_s: 0 }) && self.sabotage == Sabotage::IgnoresLostLease {
+            answer = StoreAnswer::KeptAlive { ttl_s: self.scenario.ttl_s.max(2) };
         }
         let clock_ns = self.hosts[host].clock.at(self.now_ns);
         let later_ns = match self.sabotage {
@@ -70,7 +74,7 @@ impl World {
             Sabotage::NoMargin if is_kept => u64::from(self.scenario.ttl_s.max(2)) * S / 10,
             _ => 0,
         };
-        self.step_with(host, Input::Answered { call, answer, locked: 0 }, later_ns);
+        self.step_with(host, MemberInput::Answered { call, answer, locked: 0 }, later_ns);
     }
 
     /// The connection to the store is lost, and another is made.
@@ -83,19 +87,19 @@ impl World {
         if self.sabotage == Sabotage::LeadsUnread {
             for (call, key) in open.into_iter().filter_map(|(call, open)| Some((call, open.creates?))) {
                 let revision = self.etcd.get(&key).map_or(1 << 32, |entry| entry.created);
-                let answer = Answer::Transacted { is_done: true, revision, read: Vec::new() };
-                self.step(host, Input::Answered { call, answer, locked: 0 });
+                let answer = StoreAnswer::Transacted { is_done: true, revision, read: Vec::new() };
+                self.step(host, MemberInput::Answered { call, answer, locked: 0 });
             }
         }
-        self.step(host, Input::Lost);
+        self.step(host, MemberInput::Lost);
     }
 
-    pub(super) fn step(&mut self, host: usize, input: Input) {
+    pub(super) fn step(&mut self, host: usize, input: MemberInput) {
         self.step_with(host, input, 0);
     }
 
     /// A step of a member; a sabotage may shift the deadline.
-    fn step_with(&mut self, host: usize, input: Input, later_ns: u64) {
+    fn step_with(&mut self, host: usize, input: MemberInput, later_ns: u64) {
         let now = self.hosts[host].now(self.now_ns);
         let Some(member) = &mut self.hosts[host].member else { return };
         if self.sabotage.trusts_any_store() {
@@ -107,8 +111,8 @@ impl World {
         for output in outputs {
             match output {
                 Output::Ask { call, request } => self.ask(host, call, request),
-                Output::Order(Order::Until { deadline_ns }) => {
-                    self.order(host, Order::Until { deadline_ns: deadline_ns + later_ns });
+                Output::Order(MemberOrder::Until { deadline_ns }) => {
+                    self.order(host, MemberOrder::Until { deadline_ns: deadline_ns + later_ns });
                 }
                 Output::Order(order) => self.order(host, order),
                 Output::Ended => {
@@ -129,7 +133,7 @@ impl World {
     pub(super) fn wake(&mut self, host: usize) {
         let is_due = self.hosts[host].wake_ns.is_some_and(|wake_ns| wake_ns <= self.now_ns);
         if is_due && self.now_ns >= self.hosts[host].agent.paused_until_ns {
-            self.step(host, Input::Tick);
+            self.step(host, MemberInput::Tick);
         }
     }
 
@@ -170,14 +174,14 @@ impl World {
             if let [.., group, "marks", sa] = parts[..] {
                 let limits = Reservation::decode(&value).expect("a reservation").limits();
                 let sa = crate::fingerprint::SaFingerprint(u64::from_str_radix(sa, 16).expect("an SA"));
-                self.order(host, Order::Granted { group: group.to_owned(), sa, limits });
+                self.order(host, MemberOrder::Granted { group: group.to_owned(), sa, limits });
             }
         }
     }
 
-    fn order(&mut self, host: usize, mut order: Order) {
+    fn order(&mut self, host: usize, mut order: MemberOrder) {
         match &mut order {
-            Order::Lead { group, term, sas, .. } => {
+            MemberOrder::Lead { group, term, sas, .. } => {
                 self.journal.note(format_args!("m{host} leads {group} in {term} with {} SAs", sas.len()));
                 self.checks.figures.terms += 1;
                 for stored in sas.iter_mut() {
@@ -193,7 +197,9 @@ impl World {
                     }
                 }
             }
-            Order::StepDown { group } => self.journal.note(format_args!("m{host} steps down from {group}")),
+            MemberOrder::StepDown { group } => {
+                self.journal.note(format_args!("m{host} steps down from {group}"))
+            }
             _ => {}
         }
         let Some(link) = self.hosts[host].agent.link else { return };
@@ -238,7 +244,7 @@ impl World {
         host_of.gateway.arrives_ns = host_of.gateway.arrives_ns.max(arrives_ns);
         let arrives_ns = host_of.gateway.arrives_ns;
         self.schedule(arrives_ns, Happening::Gateway(host, ToGateway::Linked(link)));
-        self.step(host, Input::Connected { store: STORE });
+        self.step(host, MemberInput::Connected { store: STORE });
     }
 
     pub(super) fn crash_agent(&mut self, host: usize, down_ns: u64) {
@@ -267,11 +273,11 @@ impl World {
         // The clock may be looked at before or after what has come.
         let is_first = self.dice.random_bool(0.5);
         if is_first {
-            self.step(host, Input::Tick);
+            self.step(host, MemberInput::Tick);
         }
         for message in std::mem::take(&mut self.hosts[host].agent.inbox) {
             self.agent_gets(host, message);
         }
-        self.step(host, Input::Tick);
+        self.step(host, MemberInput::Tick);
     }
 }

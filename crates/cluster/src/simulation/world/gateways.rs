@@ -8,7 +8,7 @@ use super::super::sabotage::Sabotage;
 use super::super::scenario::MS;
 use super::{Happening, World};
 use crate::fingerprint::SaFingerprint;
-use crate::orders::{Order, Report};
+use crate::orders::{MemberOrder, Report};
 
 /// Messages that a paused gateway keeps: the rest of the packets is lost.
 const INBOX: usize = 1000;
@@ -41,12 +41,12 @@ impl World {
                 let accepted: Vec<Burst> = bursts.iter().filter_map(accept).collect();
                 accepted.iter().for_each(|burst| self.accepted(host, burst));
             }
-            ToGateway::StopNow(group) => _ = self.hosts[host].state.obey(Order::StepDown { group }),
+            ToGateway::StopNow(group) => _ = self.hosts[host].state.obey(MemberOrder::StepDown { group }),
         }
     }
 
-    fn obey(&mut self, host: usize, order: Order) {
-        if let (Sabotage::StopsLater, Order::StepDown { group }) = (self.sabotage, &order) {
+    fn obey(&mut self, host: usize, order: MemberOrder) {
+        if let (Sabotage::StopsLater, MemberOrder::StepDown { group }) = (self.sabotage, &order) {
             if let Some(report) = self.hosts[host].state.pretend_to_stop(group) {
                 self.report(host, report);
                 self.after(50 * MS..200 * MS, Happening::Gateway(host, ToGateway::StopNow(group.clone())));

@@ -99,7 +99,7 @@ impl World {
             let offset_ns = dice.random_range(0..1000 * S);
             let clock = Clock { rate_ppm: *rate_ppm, offset_ns, stood_ns: 0, stands_since_ns: None };
             let skew_ns = WALL_NS + dice.random_range(0..50 * MS);
-            Host::new((clock, skew_ns), Gateway::new(scenario.first(), sabotage))
+            Host::new(clock, skew_ns, Gateway::new(scenario.first(), sabotage))
         };
         let hosts = scenario.rates_ppm.iter().map(&mut host).collect();
         Self {

@@ -9,7 +9,7 @@ use super::super::host::{ToAgent, ToGateway};
 use super::super::scenario::MS;
 use super::{Happening, World};
 use crate::member::CallId;
-use crate::store::{Answer, Call, Change};
+use crate::store::{Call, StoreAnswer, StoreChange};
 
 /// The delay of a request or an answer, and how much slow ones have more.
 const STORE_NS: std::ops::Range<u64> = 200_000..5 * MS;
@@ -57,7 +57,7 @@ impl World {
     pub(super) fn execute(&mut self, host: usize, connection: u64, call: CallId, request: Call) {
         if self.now_ns < self.etcd.no_quorum_until_ns {
             if self.dice.random_bool(0.5) {
-                let answer = Answer::Refused { reason: "no leader".into() };
+                let answer = StoreAnswer::Refused { reason: "no leader".into() };
                 return self.answer(host, connection, call, answer);
             }
             let at_ns = self.etcd.no_quorum_until_ns + self.dice.random_range(STORE_NS);
@@ -69,14 +69,14 @@ impl World {
             self.watches.push(Watch { host, connection, prefix, at, arrives_ns });
         }
         let answer = self.etcd.execute(request, self.now_ns);
-        if let Answer::Transacted { is_done, revision, .. } = &answer {
+        if let StoreAnswer::Transacted { is_done, revision, .. } = &answer {
             self.journal.note(format_args!("the store answers {} of m{host}: {is_done}, {revision}", call.0));
         }
         self.pump();
         self.answer(host, connection, call, answer);
     }
 
-    fn answer(&mut self, host: usize, connection: u64, call: CallId, answer: Answer) {
+    fn answer(&mut self, host: usize, connection: u64, call: CallId, answer: StoreAnswer) {
         let is_cut = self.now_ns < self.hosts[host].cut_until_ns;
         if is_cut || self.dice.random_bool(self.scenario.answer_lost) {
             return;
@@ -96,7 +96,7 @@ impl World {
         for watch in watches.iter_mut() {
             let news = &etcd.history[watch.at..];
             watch.at = etcd.history.len();
-            let changes: Vec<Change> =
+            let changes: Vec<StoreChange> =
                 news.iter().map(|(_, change)| change).filter(|change| watch.has(change)).cloned().collect();
             if !changes.is_empty() {
                 let delay_ns = self.dice.random_range(MS..self.scenario.watch_delay_ns);
@@ -146,10 +146,10 @@ impl World {
 }
 
 impl Watch {
-    fn has(&self, change: &Change) -> bool {
+    fn has(&self, change: &StoreChange) -> bool {
         let key = match change {
-            Change::Put(entry) => &entry.key,
-            Change::Delete { key, .. } => key,
+            StoreChange::Put(entry) => &entry.key,
+            StoreChange::Delete { key, .. } => key,
         };
         key.starts_with(&self.prefix)
     }

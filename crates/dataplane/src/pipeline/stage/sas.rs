@@ -87,8 +87,7 @@ impl CryptoStage {
     /// would. The packet's size is in bytes.
     pub fn forecast(&mut self, sa: SaIndex, bytes: usize) -> Vec<Forecast> {
         let Some(Some(StageSa { algorithm, .. })) = self.sas.get(sa.0 as usize) else { return Vec::new() };
-        let blocks = bytes.div_ceil(16) as u64;
-        self.scheduler.forecast(self.clock.now_ns(), *algorithm, (blocks, bytes as u64))
+        self.scheduler.forecast(self.clock.now_ns(), *algorithm, bytes as u64)
     }
 
     fn algorithm(

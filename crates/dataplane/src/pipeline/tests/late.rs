@@ -57,7 +57,7 @@ fn empty_the_window(
 }
 
 fn expected(pool: &mut FramePool) -> Vec<(u32, Vec<u8>)> {
-    run(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), pool, PACKETS)
+    run(&mut stage(vec![Box::new(Software::new("good"))], SchedulingPolicy::FinishingTime), pool, PACKETS)
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn of_sa(packets: &[(u32, Vec<u8>)], sa: u32) -> Vec<&[u8]> {
 #[test]
 fn a_burst_in_place_is_counted_with_the_time_that_it_took() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
+    let mut stage = stage(vec![Box::new(Software::new("good"))], SchedulingPolicy::FinishingTime);
     for bursts in 1..=20 {
         give(&mut stage, &mut pool, 8);
         let counters = stage.engines().counters(0);
@@ -63,7 +63,7 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
     let holding = SchedulerConfig { max_wait: 1, ..SchedulerConfig::default() };
     assert!(!is_done_at_once(&mut stage_by(vec![good()], holding), &mut pool));
     let queued = Faulty::new(good(), FaultPlan::none());
-    assert!(!is_done_at_once(&mut stage(vec![Box::new(queued)], Policy::FinishingTime), &mut pool));
+    assert!(!is_done_at_once(&mut stage(vec![Box::new(queued)], SchedulingPolicy::FinishingTime), &mut pool));
 }
 
 /// A stage that waits for any engine, however slow the machine is.
@@ -106,7 +106,7 @@ fn trains_are_shared_by_the_core_and_an_engine_elsewhere_and_leave_in_order() {
     const PACKETS: u32 = 400;
     let mut pool = FramePool::new(FRAMES, 0);
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let expected = run_trains(&mut stage(vec![good()], SchedulingPolicy::FinishingTime), &mut pool, PACKETS);
     let mut stage = patient(vec![good(), Box::new(elsewhere())]);
     let left = run_trains(&mut stage, &mut pool, PACKETS);
     assert!(left == expected, "whatever their SAs, they leave as they came");

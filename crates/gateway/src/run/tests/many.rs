@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use convoy_report::snapshot::Drops;
+
 use super::*;
-use crate::snapshot::Drops;
 
 const TUNNELS: u32 = 10_000;
 /// Packets under way. The rings between workers have room for more, so none is lost even if a

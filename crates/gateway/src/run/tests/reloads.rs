@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use convoy_assembly::change::{Change, Ranked};
+use convoy_assembly::ranks;
 use convoy_ipsec::DropCounters;
 use convoy_packet::IpHeader;
 use convoy_port::{PortCounters, PortDescription, PortError};
+use convoy_report::survey::Survey;
 use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::*;
-use crate::change::{Change, Ranked};
-use crate::ranks;
-use crate::survey::Survey;
 
 /// The longest time between two rounds of a worker, in processor time of its thread: others that
 /// use the processor meanwhile do not count.

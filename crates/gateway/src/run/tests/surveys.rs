@@ -2,8 +2,9 @@
 
 use std::sync::mpsc::Receiver;
 
+use convoy_report::survey::{STEP, Survey, SurveyPart};
+
 use super::*;
-use crate::survey::{STEP, Survey, SurveyPart};
 
 /// Enough for several steps over each kind of row.
 const TUNNELS: u32 = 5 * STEP as u32 / 2;

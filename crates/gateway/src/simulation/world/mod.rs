@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use convoy_config::Config;
 use convoy_dataplane::costs::Costs;
 use convoy_ipsec::Policy;
+use convoy_state::SimulatedDisk;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -22,7 +23,6 @@ use super::network::SimulatedLink;
 use super::scenario::{MTU, Scenario, static_spi};
 use super::site::{Running, SiteStart};
 use super::wire::WireObserver;
-use crate::state::SimulatedDisk;
 
 enum WorldEvent {
     Arrival {
@@ -117,7 +117,7 @@ impl<'a> World<'a> {
             policies: negotiator.policies(site, &scenario),
             running: None,
             stops_ns: None,
-            disk: Some(SimulatedDisk::new()),
+            disk: Some(SimulatedDisk::default()),
             is_disk_writable: true,
             killed_ns: None,
             has_lost_power: false,

@@ -53,7 +53,7 @@ fn a_worker_asks_for_an_sa_of_its_own_and_hands_over_until_it_is_there() {
     let packet = link.packet(false, 100);
     let tunnel = link.sa(0, SaDirection::Outbound).tunnel;
     assert!(a[OTHER].send(std::slice::from_ref(&packet)).is_empty());
-    assert!(a[OTHER].outbound.own_sa.is_empty(), "nobody would negotiate it");
+    assert!(a[OTHER].outbound.own_sa.is_empty(), "an acquire would get no answer");
     a.iter_mut().for_each(|worker| worker.ipsec.tables.set_own_sas(tunnel, true));
     for _ in 0..3 {
         assert!(a[OTHER].send(std::slice::from_ref(&packet)).is_empty());

@@ -1,7 +1,7 @@
 //! Rules 1 to 3 of docs/lab/simulator.md, the policy `sufferage`, and the rule for the worker's
 //! overhead, by scans and sums alone.
 
-use convoy_scheduler::{CostModel, DepthUnit, EngineModel, FullQueue, Policy};
+use convoy_scheduler::{CostModel, DepthUnit, EngineModel, FullQueue, SchedulingPolicy};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
@@ -26,7 +26,7 @@ impl Packet {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub(super) policy: Policy,
+    pub(super) policy: SchedulingPolicy,
     pub(super) ageing: Option<usize>,
     pub(super) window: usize,
     pub(super) bytes: u32,
@@ -205,7 +205,7 @@ impl Plain {
             return None;
         }
         let (chosen, group) = match self.limits.policy {
-            Policy::Sufferage => self.most_suffering(now, ended)?,
+            SchedulingPolicy::Sufferage => self.most_suffering(now, ended)?,
             _ => self.first(now, ended)?,
         };
         let Choice { engine: at, wait: w, processing: p, .. } = chosen;

@@ -16,11 +16,14 @@ fn lazy() -> ScriptedEngine {
 #[test]
 fn what_an_engine_leaves_undone_in_place_is_done_by_another_and_nothing_overtakes() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let expected =
-        give(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), &mut pool, 8);
+    let expected = give(
+        &mut stage(vec![Box::new(Software::new("good"))], SchedulingPolicy::FinishingTime),
+        &mut pool,
+        8,
+    );
     // The same cost, so that the first is chosen.
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(lazy()), Box::new(Software::new("good"))];
-    let mut stage = stage(engines, Policy::FinishingTime);
+    let mut stage = stage(engines, SchedulingPolicy::FinishingTime);
     let packets = give(&mut stage, &mut pool, 8);
     assert_eq!(packets.len(), 8);
     for sa in 0..SAS {
@@ -38,12 +41,12 @@ fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_no
     const PACKETS: u32 = 60;
     let mut pool = FramePool::new(FRAMES, 0);
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let expected = run_trains(&mut stage(vec![good()], SchedulingPolicy::FinishingTime), &mut pool, PACKETS);
     let (mut failures, mut retried) = (0, 0);
     for seed in 0..2_000 {
         let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
         let faulty = Faulty::new(Box::new(elsewhere()), plan);
-        let mut stage = stage(vec![good(), Box::new(faulty)], Policy::FinishingTime);
+        let mut stage = stage(vec![good(), Box::new(faulty)], SchedulingPolicy::FinishingTime);
         let left = run_trains(&mut stage, &mut pool, PACKETS);
         assert!(left == expected, "seed {seed}: lost, doubled, changed or out of order");
         failures += stage.engines().counters(1).failures;
@@ -60,13 +63,14 @@ fn trains_that_failed_engines_left_go_by_the_window_where_none_that_takes_them_w
     const PACKETS: u32 = 60;
     let mut pool = FramePool::new(FRAMES, 0);
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let expected = run_trains(&mut stage(vec![good()], SchedulingPolicy::FinishingTime), &mut pool, PACKETS);
     let mut left_to_window = 0;
     for seed in 0..500 {
         let plan = FaultPlan { after: 0..=6, probes: None, ..FaultPlan::random(seed) };
         let elsewhere = Box::new(Faulty::new(Box::new(elsewhere()), plan));
         let lazy = Box::new(lazy());
-        let mut stage = stage(vec![lazy, by_multi_packets("by SA"), elsewhere], Policy::FinishingTime);
+        let mut stage =
+            stage(vec![lazy, by_multi_packets("by SA"), elsewhere], SchedulingPolicy::FinishingTime);
         let left = run_trains(&mut stage, &mut pool, PACKETS);
         for sa in 0..SAS {
             assert!(of_sa(&left, sa) == of_sa(&expected, sa), "seed {seed}: lost, doubled or out of order");
