@@ -3,6 +3,7 @@
 
 #include <daemon.h>
 
+#include "convoy_addresses.h"
 #include "convoy_events.h"
 #include "convoy_plugin.h"
 #include "convoy_policies.h"
@@ -22,6 +23,7 @@ typedef struct {
     convoy_policies_t *policies;
     convoy_events_t *events;
     convoy_reports_t *reports;
+    convoy_addresses_t *addresses;
 } convoy_kernel_t;
 
 METHOD(kernel_ipsec_t, get_features, kernel_feature_t, convoy_kernel_t *this) {
@@ -273,6 +275,7 @@ METHOD(kernel_ipsec_t, enable_udp_decap, bool, convoy_kernel_t *this, int fd, in
 METHOD(kernel_ipsec_t, destroy, void, convoy_kernel_t *this) {
     convoy_plugin_release_link();
     convoy_events_destroy(this->events);
+    convoy_addresses_destroy(this->addresses);
     convoy_reports_destroy(this->reports);
     convoy_policies_destroy(this->policies);
     free(this);
@@ -285,6 +288,7 @@ static bool connected(void *context, bool is_new) {
         return FALSE;
     }
     convoy_events_recover(this->events, is_new);
+    convoy_addresses_recover(this->addresses);
     return TRUE;
 }
 
@@ -316,7 +320,7 @@ kernel_ipsec_t *convoy_kernel_create(void) {
                  .destroy = _destroy,
              },
          .link = link, .policies = convoy_policies_create(link), .events = convoy_events_create(link),
-         .reports = convoy_reports_create(link));
+         .reports = convoy_reports_create(link), .addresses = convoy_addresses_create(link));
     convoy_link_start(link, (convoy_listener_t){.context = this, .connected = connected, .event = heard});
     return &this->public;
 }

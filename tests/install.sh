@@ -154,7 +154,10 @@ apt install "/packages/$(basename "$(echo "$work"/second/convoy_*.deb)")"
 [ -e "$root/etc/convoy/convoy.toml" ] && [ -e "$root/var/lib/convoy/state" ] || fail "an upgrade loses configuration or state"
 apt install "/packages/$(basename "$(echo "$work"/second/convoy-charon_*.deb)")"
 [ -e "$root/usr/lib/ipsec/plugins/libstrongswan-convoy.so" ] && [ -e "$root/usr/lib/ipsec/libcharon.so.0" ] || fail "the plugin comes without charon's library"
-allowed() { grep -qx '/run/convoy/charon.sock rw,' "$root/etc/apparmor.d/local/usr.sbin.charon-systemd"; }
+allowed() {
+  grep -qx '/run/convoy/charon.sock rw,' "$root/etc/apparmor.d/local/usr.sbin.charon-systemd" &&
+    grep -qx '/run/convoy-charon/vici rw,' "$root/etc/apparmor.d/local/usr.sbin.swanctl"
+}
 allowed || fail "the plugin's package does not let charon reach the gateway under AppArmor"
 ok "upgraded; charon's plugin comes with the strongSwan that it fits"
 # A gateway that is killed leaves what drops the packets of its tunnels, and so does its package,

@@ -36,8 +36,9 @@ for item in passwd group shadow nsswitch.conf ld.so.conf ld.so.conf.d ld.so.cach
   [ ! -e "/etc/$item" ] || cp -a "/etc/$item" "$work/tree/etc/"
 done
 cp -a "$packages/etc/." "$work/tree/etc/"
-touch "$work/tree/etc/apparmor.d/local/usr.sbin.charon-systemd" # as the package's installation does
+touch "$work/tree/etc/apparmor.d/local/usr.sbin."{charon-systemd,swanctl} # as the packages' installation does
 for modules in /usr/lib/uml/modules/*; do ln -s "$modules" "$work/tree/usr/lib/modules/"; done
+cc -D_GNU_SOURCE -shared -fPIC -O1 -Wall -Wextra -Werror -o "$work/tree/src/probe.so" tests/systemd/probe.c
 # What the pages install.
 scripts/packages.sh "$(dirname "$convoy")" "$plugin" "$work/packages" >"$work/packages.log" 2>&1 || { cat "$work/packages.log" >&2; exit 1; }
 cp "$work"/packages/*.deb "$work/tree/src/"

@@ -1,15 +1,19 @@
 #!/bin/sh
-# After charon's plugin is installed or upgraded. Debian's AppArmor profile of charon does not let
-# it reach the gateway.
+# After charon's plugin is installed or upgraded. Debian's AppArmor profiles let neither charon nor
+# swanctl reach the sockets that they have with a gateway.
 set -e
-profile=/etc/apparmor.d/usr.sbin.charon-systemd
-own=/etc/apparmor.d/local/usr.sbin.charon-systemd
-rule='/run/convoy/charon.sock rw,'
-if ! grep -qxF "$rule" "$own" 2>/dev/null; then
-  mkdir -p "${own%/*}"
-  echo "$rule" >>"$own"
-fi
-if [ -e "$profile" ] && [ -e /sys/kernel/security/apparmor/profiles ] && command -v apparmor_parser >/dev/null; then
-  apparmor_parser -r -T -W "$profile" || true
+systemd-sysusers convoy-charon.conf || true
+# allow PROFILE RULE
+allow() {
+  own=/etc/apparmor.d/local/$1
+  grep -qxF "$2" "$own" 2>/dev/null || { mkdir -p "${own%/*}"; echo "$2" >>"$own"; }
+}
+allow usr.sbin.charon-systemd '/run/convoy/charon.sock rw,'
+allow usr.sbin.charon-systemd '/run/convoy-charon/vici rw,'
+allow usr.sbin.swanctl '/run/convoy-charon/vici rw,'
+if [ -e /sys/kernel/security/apparmor/profiles ] && command -v apparmor_parser >/dev/null; then
+  for profile in usr.sbin.charon-systemd usr.sbin.swanctl; do
+    [ ! -e /etc/apparmor.d/$profile ] || apparmor_parser -r -T -W /etc/apparmor.d/$profile || true
+  done
 fi
 [ ! -d /run/systemd/system ] || systemctl daemon-reload || true

@@ -77,11 +77,13 @@ secrets { ike-1 { secret = a secret of the test } }
 CONF
 }
 start_charon() { # side
+  local as=''
   rm -f "$work/$1/vici"
   mkdir -p "$work/$1/run"
+  charon_is_privileged "$1" || { for_charon "$work/$1" "$work/$1/run"; as=$unprivileged; }
   STRONGSWAN_CONF=$work/$1/strongswan.conf unshare -m ip netns exec "cl-$1" sh -c "mount --make-rprivate /
     mount --bind $work/plugins $libraries
-    mount --bind $work/$1/run /run; exec /usr/lib/ipsec/charon" >>"$work/$1/out" 2>&1 & charon_pid=$!
+    mount --bind $work/$1/run /run; exec $as /usr/lib/ipsec/charon" >>"$work/$1/out" 2>&1 & charon_pid=$!
 }
 # What systemd does on a gateway: charon begins when `convoy cluster wait` ends, and again whenever
 # it has ended; here only while $work/SIDE/may-start is there.

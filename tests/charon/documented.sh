@@ -25,8 +25,9 @@ in_a() {
 mkdir -p "$work/a"
 in_a "$convoy" run -c "$work/convoy.toml" >"$work/a/convoy.log" 2>&1 &
 wait_until "the gateway does not start" in_a "$convoy" show stats
-in_a /usr/lib/ipsec/charon >"$work/a/log" 2>&1 &
-wait_until "charon does not start" test -S "$work/run/charon.vici"
+for_charon "$work/run" "$work/run/convoy-charon"
+in_a $unprivileged /usr/lib/ipsec/charon >"$work/a/log" 2>&1 &
+wait_until "charon does not start" test -S "$work/run/convoy-charon/vici"
 in_a swanctl --stats >"$work/stats" 2>&1 || fail "charon does not answer: $(cat "$work/stats")"
 grep -q ' convoy ' "$work/stats" && ! grep -q socket-default "$work/stats" || fail "charon has other plugins: $(cat "$work/stats")"
 strongswan b "$stock"
@@ -46,6 +47,10 @@ import json, sys
 assert (row["tunnel"], row["child"], row["state"]) == ("net", "site/net", "up"), row
 assert all(row[way]["packets"] >= 10 for way in ("inbound", "outbound")), row
 TUNNELS
+charon=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != charon ] || echo "$pid"; done)
+for line in $'CapEff:\t0000000000000000' $'CapPrm:\t0000000000000000' $'CapBnd:\t0000000000000000' $'NoNewPrivs:\t1'; do
+  ! grep -L -x "$line" /proc/$charon/task/*/status | grep . || fail "threads of charon lack '$line'"
+done
 # charon is connected now, so the threads that serve it exist.
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
 [ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"

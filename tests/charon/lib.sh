@@ -66,10 +66,12 @@ start_gateway() { # side
 
 # strongswan SIDE PLUGINS: charon's own settings.
 strongswan() {
+  local ours=; [[ $2 != *convoy!* ]] || ours="install_virtual_ip = no"
   cat >"$work/$1/strongswan.conf" <<CONF
 charon {
   load = random nonce aes sha1 sha2 md5 hmac kdf drbg openssl curve25519 pem pkcs1 pkcs8 x509 pubkey ctr gcm ccm chapoly $2 vici
   install_routes = no
+  $ours
   retransmit_tries = ${RETRIES:-4}
   retransmit_timeout = ${RETRANSMIT_S:-1}
   retransmit_base = 1.2
@@ -85,6 +87,7 @@ charon {
 }
 swanctl { load = pem pkcs1 pkcs8 x509 pubkey openssl random }
 CONF
+  chmod 644 "$work/$1/strongswan.conf" # whatever the umask, as charon may have no privilege
 }
 with_convoy="convoy! kernel-netlink"
 stock="kernel-libipsec kernel-netlink socket-default"
@@ -110,12 +113,27 @@ secrets { ike-1 { secret = ${SECRET:-a secret of the test} }
   ${SECRETS:-} }
 CONF
 }
+# Before a command: as packaging/strongswan-convoy.conf has charon started, with no privilege.
+unprivileged="setpriv --reuid convoy-charon --regid convoy-charon --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs"
+# for_charon FOLDER...: lets a charon without privileges write there.
+for_charon() {
+  id -u convoy-charon >/dev/null 2>&1 || fail "there is no user convoy-charon; start this test by tests/own-run.sh"
+  chmod 711 "$work"
+  mkdir -p "$@"
+  chown convoy-charon:convoy-charon "$@"
+}
+# A charon that has no gateway has the kernel's privileges of its own.
+charon_is_privileged() { ! grep -q convoy! "$work/$1/strongswan.conf"; } # side
 start_charon() { # side
-  local ns=$A; [ "$1" = a ] || ns=$B
+  local ns=$A as='' inside=''; [ "$1" = a ] || ns=$B
+  if ! charon_is_privileged "$1"; then
+    for_charon "$work/$1" "$work/$1/run"
+    if [ -z "$enter" ]; then as=$unprivileged; else inside="--as $(id -u convoy-charon)"; fi
+  fi
   rm -f "$work/$1/vici"
   STRONGSWAN_CONF=$work/$1/strongswan.conf unshare -m ip netns exec "$ns" sh -c "mount --make-rprivate /
     mount --bind $work/plugins $libraries
-    mkdir -p $work/$1/run; mount --bind $work/$1/run $root/run; exec $enter ${CHARON:-/usr/lib/ipsec/charon}" >"$work/$1/out" 2>&1 & charon_pid=$!
+    mkdir -p $work/$1/run; mount --bind $work/$1/run $root/run; exec $as $enter $inside ${CHARON:-/usr/lib/ipsec/charon}" >"$work/$1/out" 2>&1 & charon_pid=$!
   wait_until "charon of $1 does not start" test -S "$work/$1/vici"
 }
 ask() { # side swanctl-arguments

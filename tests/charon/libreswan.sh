@@ -105,7 +105,12 @@ rekey() {
   wait_until "no new pair of SAs" new_pair
   wait $traffic || true
   count=$(sed -n 's/.*transmitted, \([0-9]*\) received.*/\1/p' "$work/ping") unknown=$(($(early) - unknown))
-  [ $((count + unknown)) -ge 60 ] || fail "while $1 rekeyed $unknown packets were early, and yet: $(cat "$work/ping")"
+  [ $((count + unknown)) -ge 60 ] || {
+    guest "busybox cat /proc/net/xfrm_stat" || true
+    fail "while $1 rekeyed $unknown packets were early, and yet: $(cat "$work/ping")
+the gateway's drops: $(show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"])')
+the guest's: $(grep -v '	0$' "$work/said" || true)"
+  }
   say "CHILD_SA rekeyed by $1: $count of 60 pings meanwhile, $unknown packets early"
 }
 

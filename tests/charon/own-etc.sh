@@ -37,14 +37,15 @@ end_all() {
   for ns in $A $B; do ip netns pids $ns | xargs -r kill 2>/dev/null || true; done # some may have ended
   wait
   rm -f "$work"/?/etc/convoy/* "$work"/?/etc/swanctl/conf.d/*
-  rm -rf "$work"/?/home/* "$work"/?/run/charon.*
+  rm -rf "$work"/?/home/* "$work"/?/run/charon.* "$work"/?/run/convoy-charon
 }
 # charons: starts both, and loads what stands in their /etc/swanctl, b first.
 charons() {
   local side
   for side in a b; do
-    at $side /usr/lib/ipsec/charon >"$work/$side/log" 2>&1 &
-    wait_until "charon of $side does not start" test -S "$work/$side/run/charon.vici"
+    for_charon "$work/$side/run" "$work/$side/run/convoy-charon"
+    at $side $unprivileged /usr/lib/ipsec/charon >"$work/$side/log" 2>&1 &
+    wait_until "charon of $side does not start" test -S "$work/$side/run/convoy-charon/vici"
   done
   for side in b a; do at $side swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "$side does not load: $(cat "$work/load")"; done
 }

@@ -56,8 +56,9 @@ CONF
   cp "$here/../../charon/charon.conf" "$work/$side/strongswan.d/convoy.conf"
   run_gateway "$side"
   wait_until "the gateway of $side does not start" is_ready "$side"
-  become "$side" /usr/lib/ipsec/charon >"$work/$side/out" 2>&1 &
-  wait_until "charon of $side does not start" test -S "$work/$side/run/charon.vici"
+  for_charon "$work/$side" "$work/$side/run" "$work/$side/run/convoy-charon"
+  become "$side" $unprivileged /usr/lib/ipsec/charon >"$work/$side/out" 2>&1 &
+  wait_until "charon of $side does not start" test -S "$work/$side/run/convoy-charon/vici"
   SWANCTL_DIR=$work/$side in_side "$side" swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "$side does not load: $(cat "$work/load")"
 }
 # What runs in both namespaces, and what waits for it.

@@ -27,7 +27,7 @@ for n in $(seq $((CLIENTS + 1))); do ip -n $B addr add "192.0.2.$((100 + n))/24"
 
 mkdir -p "$work/strongswan.d/charon" "$work/run/convoy" "$work/pki" "$work/a" "$work/swanctl/conf.d"
 cp -r /etc/strongswan.d/. "$work/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$work/strongswan.d/charon/"
-echo 'socket-default { load = no }' >"$work/strongswan.d/charon/socket-default.conf"
+cp "$here/../../charon/charon.conf" "$work/strongswan.d/convoy.conf"
 printf 'charon { filelog { log { path = %s/a/log\n    flush_line = yes\n    default = 1 } } }\n' "$work" >"$work/strongswan.d/log.conf"
 # in_a COMMAND...: runs it on the gateway, with separate files in /run, /etc/strongswan.d and
 # /etc/swanctl.
@@ -82,8 +82,9 @@ for n in $(seq $((CLIENTS + 1))); do client "$n"; done >"$work/b/swanctl.conf"
 
 in_a "$convoy" run -c "$work/convoy.toml" >"$work/a/convoy.log" 2>&1 &
 wait_until "the gateway does not start" in_a "$convoy" show stats
-in_a /usr/lib/ipsec/charon >"$work/a/out" 2>&1 &
-wait_until "charon does not start" test -S "$work/run/charon.vici"
+for_charon "$work/a" "$work/run" "$work/run/convoy-charon"
+in_a $unprivileged /usr/lib/ipsec/charon >"$work/a/out" 2>&1 &
+wait_until "charon does not start" test -S "$work/run/convoy-charon/vici"
 in_a swanctl --load-all --noprompt >"$work/load" 2>&1 || fail "the page's configuration does not load: $(cat "$work/load")"
 start_charon b; load b
 began=$SECONDS

@@ -30,7 +30,8 @@ for selected in 10.3.0.0/16 0.0.0.0/0; do
   client_pid=$charon_pid
   for pool in 10.3.0.0/24 10.3.7.0/24; do
     up a
-    address=$(ip -n $A -4 -o addr show | awk '{ sub("/.*", "", $4); print $4 }' | grep "^${pool%.0/24}\.") || fail "the client has no address of $pool: $(ip -n $A addr)"
+    address_of_pool() { address=$(ip -n $A -4 -o addr show | awk '{ sub("/.*", "", $4); print $4 }' | grep "^${pool%.0/24}\."); }
+    wait_until "the client has no address of $pool" address_of_pool
     leads() { ip -n $A route get 10.2.0.1 | contains "dev convoy0.* src $address "; }
     wait_until "packets into the tunnel have another source than $address" leads
     pings_from $A 3 10.2.0.1
@@ -44,6 +45,11 @@ for selected in 10.3.0.0/16 0.0.0.0/0; do
       load b
     }
   done
+  kill_and_wait "$gateway_pid"
+  start_gateway a
+  wait_until "the client has no address of $pool after its gateway was killed" address_of_pool
+  back() { pings_from $A 1 10.2.0.1 && all_answered "$work/ping"; }
+  wait_until "no pings with the virtual IP after the gateway was killed" back
   kill_and_wait "$client_pid" "$server_pid" "$gateway_pid"
   for ns in $A $B; do ip netns pids $ns | xargs -r kill -9 2>/dev/null || true; done
   ip netns exec $A "$convoy" unblock -c "$work/a/gateway.toml" >/dev/null || true

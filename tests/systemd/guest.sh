@@ -93,6 +93,14 @@ for task in "/proc/$(process convoy)"/task/*/status; do
     grep -qx "$line" "$task" || fail "$task lacks '$line': $(grep -E 'Name|Cap|NoNew|Seccomp' "$task")"
   done
 done
+charon=$(process strongswan)
+[ "$(stat -c %U "/proc/$charon")" = convoy-charon ] || fail "charon is another user: $(stat -c %U "/proc/$charon")"
+for task in "/proc/$charon"/task/*/status; do
+  for line in $'CapPrm:\t0000000000000000' $'CapEff:\t0000000000000000' $'CapBnd:\t0000000000000000' $'NoNewPrivs:\t1' $'Seccomp:\t2'; do
+    grep -qx "$line" "$task" || fail "$task lacks '$line': $(grep -E 'Name|Cap|NoNew|Seccomp' "$task")"
+  done
+done
+ok "no thread of charon's has a capability, or can get one"
 ok "no thread of the gateway has a capability left; it began with no more than $(property convoy CapabilityBoundingSet)"
 
 systemctl reload convoy
@@ -125,6 +133,20 @@ traffic_again "a gateway that was killed"
 ok "charon ran on through both"
 systemctl restart strongswan
 traffic_again "systemctl restart strongswan"
+
+# What a fault in charon could do, done by a plugin.
+cp probe.so /usr/lib/ipsec/plugins/libstrongswan-probe.so
+echo 'probe { load = yes }' >/etc/strongswan.d/charon/probe.conf
+process convoy >/etc/strongswan.d/gateway-pid
+systemctl restart strongswan
+traffic_again "charon with a plugin that probes"
+journalctl --no-pager -q -o cat -u strongswan | sed -n 's/^.*probe: //p' >"$work/probed"
+grep -qx 'done' "$work/probed" || fail "the plugin was not loaded: $(cat "$work/probed")"
+! grep possible "$work/probed" || fail "charon could do that"
+ok "charon is refused $(($(wc -l <"$work/probed") - 1)) things that a fault in it could try: $(sed 's/: .*//; /^done$/d' "$work/probed" | paste -sd ,)"
+rm /usr/lib/ipsec/plugins/libstrongswan-probe.so /etc/strongswan.d/charon/probe.conf
+systemctl restart strongswan
+traffic_again "charon without it"
 
 # As in a shutdown and a boot of the machine.
 are_down() { [ "$(property convoy ActiveState) $(property strongswan ActiveState)" = "inactive inactive" ]; }

@@ -34,6 +34,7 @@ tables! {
     pub(super) Gateway {
         control: String,
         charon: String,
+        charon_user: String,
         state: String,
         metrics: String,
         metrics_per_tunnel: bool,

@@ -9,10 +9,13 @@ use convoy_process::privileges::user_is_missing;
 
 /// Checks the whole configuration against the machine.
 pub(super) fn host_fits(c: &mut Checker<'_>, file: &File, config: &Config) {
-    if let Some(user) = &file.gateway.user
-        && c.environment().has_user(user.get_ref()) == Some(false)
-    {
-        c.add(&user.span(), "gateway.user", user_is_missing(user.get_ref()));
+    let gateway = &file.gateway;
+    for (key, user) in [("gateway.user", &gateway.user), ("gateway.charon_user", &gateway.charon_user)] {
+        if let Some(user) = user
+            && c.environment().has_user(user.get_ref()) == Some(false)
+        {
+            c.add(&user.span(), key, user_is_missing(user.get_ref()));
+        }
     }
     // If some ports are invalid, indices do not match.
     if file.port.len() == config.ports.len() {

@@ -98,6 +98,8 @@ pub struct Config {
     pub control: PathBuf,
     /// The socket for strongSwan's charon, if any.
     pub charon: Option<PathBuf>,
+    /// The user that charon runs as, if it is not root; by default `convoy-charon`.
+    pub charon_user: Option<String>,
     /// The user that the gateway becomes; by default `convoy`.
     pub user: Option<String>,
     /// What happens to the tunnels' traffic when the gateway ends.

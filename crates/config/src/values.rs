@@ -147,6 +147,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         file: String::new(),
         kinds,
         charon,
+        charon_user: gateway.charon_user.as_ref().map(|text| text.get_ref().clone()),
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
         on_stop: c.one_of(gateway.on_stop.as_ref(), "gateway.on_stop", &ends)?,

@@ -150,7 +150,7 @@ impl ControlServer {
     /// # Errors
     /// What the system refused, or that another gateway listens there.
     pub fn listen(path: &Path) -> io::Result<Self> {
-        let socket = convoy_ike::local::listen(path, Type::STREAM, BACKLOG)?;
+        let socket = convoy_ike::local::listen(path, Type::STREAM, BACKLOG, None)?;
         Ok(Self { path: path.to_owned(), listener: Some(UnixListener::from(OwnedFd::from(socket))) })
     }
 
@@ -191,7 +191,7 @@ impl Drop for ControlServer {
 }
 
 fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>, events: &Events) -> io::Result<()> {
-    if convoy_ike::local::trusted_peer(&client).is_none() {
+    if convoy_ike::local::trusted_peer(&client, None).is_none() {
         return Ok(());
     }
     client.set_write_timeout(Some(TIMEOUT))?;

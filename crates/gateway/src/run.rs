@@ -8,6 +8,7 @@ mod reload;
 mod static_news;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -135,6 +136,8 @@ pub struct Gateway {
     charon: Option<Charon>,
     /// Networks of charon's that the configuration does not cover.
     blocked: Blocked,
+    /// Virtual IPs that the helper was last asked to set.
+    virtual_ips: BTreeSet<IpAddr>,
     /// The time of its workers.
     clock: Clock,
     tracing: Tracing,
@@ -312,6 +315,7 @@ impl Gateway {
             has_all_tunnels: true,
             charon,
             blocked,
+            virtual_ips: BTreeSet::new(),
             clock,
             tracing: Tracing::default(),
             names,
@@ -338,6 +342,7 @@ impl Gateway {
             }
             if looked.elapsed() >= WATCH {
                 self.block();
+                self.set_virtual_ips();
                 self.tracing.expire(&self.handles);
                 self.follow_names();
                 self.retire_succeeded(&mut retired);

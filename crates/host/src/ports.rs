@@ -1,5 +1,6 @@
 //! From a configuration to open ports, a queue for each worker.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_config::PortEngine;
@@ -176,6 +177,7 @@ pub fn route_plan(config: &Config) -> Option<RoutePlan> {
     Some(RoutePlan {
         device: inside.settings.routed_interface()?.to_owned(),
         addresses: inside.addresses.clone(),
+        virtual_ips: BTreeSet::new(),
         routing: config.routing,
         routes: routes(config),
         blocked: Vec::new(),

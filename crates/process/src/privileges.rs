@@ -15,7 +15,9 @@ use nix::unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid};
 
 /// The user that a gateway becomes by default.
 pub const DEFAULT_USER: &str = "convoy";
-/// The user if that one does not exist.
+/// The user that charon runs as where its package's unit is installed.
+const CHARON_USER: &str = "convoy-charon";
+/// The user if [`DEFAULT_USER`] does not exist.
 const FALLBACK: &str = "nobody";
 
 /// Why privileges could not be given up.
@@ -68,6 +70,32 @@ impl Account {
             how_to_add(name)
         );
         Ok((Some(fallback), Some(warning)))
+    }
+
+    /// The user that charon runs as: the configured one, or `convoy-charon` if there is one. `None`
+    /// for a gateway that was not started by root, which cannot let another user in.
+    ///
+    /// # Errors
+    /// That there is no such user, and what to do.
+    pub fn of_charon(configured: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        let name = configured.unwrap_or(CHARON_USER);
+        match Self::named(name)? {
+            None if configured.is_some() => Err(PrivilegeError(user_is_missing(name))),
+            found => Ok(found),
+        }
+    }
+
+    /// Its number.
+    pub fn uid(&self) -> u32 {
+        self.uid.as_raw()
+    }
+
+    /// The number of its group.
+    pub fn gid(&self) -> u32 {
+        self.gid.as_raw()
     }
 
     fn named(name: &str) -> Result<Option<Self>, PrivilegeError> {

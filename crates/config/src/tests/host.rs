@@ -76,6 +76,9 @@ fn a_core_that_the_machine_lacks_is_an_error() {
 
 #[test]
 fn an_unknown_user_is_an_error() {
+    let text = changed("[gateway]\n", "[gateway]\ncharon_user = \"ike\"\n");
+    let what = "a.toml:2:15: gateway.charon_user: there is no user \"ike\"; run: useradd --system";
+    assert!(refusal(&text).starts_with(what), "{}", refusal(&text));
     let text = changed("[gateway]\n", "[gateway]\nuser = \"convoi\"\n");
     let what = "a.toml:2:8: gateway.user: there is no user \"convoi\"; run: useradd --system";
     assert!(refusal(&text).starts_with(what), "{}", refusal(&text));

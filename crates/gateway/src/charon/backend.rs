@@ -1,5 +1,6 @@
 //! charon's SAs, each at the worker that serves its tunnel, and its policies at all workers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use convoy_config::{Config, PortConfig, not_carried};
@@ -15,6 +16,7 @@ use super::negotiations::Negotiations;
 use super::networks::PolicyNetworks;
 use super::share::Share;
 use super::tunnel_names::{Renamed, TunnelNames};
+use super::virtual_ips::VirtualIps;
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker applies between two rounds; more are applied part by part.
@@ -33,6 +35,7 @@ pub(crate) struct Workers {
     not_carried: NotCarried,
     events: Events,
     pub(super) negotiations: Negotiations,
+    pub(super) virtual_ips: VirtualIps,
     /// In a cluster, what it knows of the SAs.
     pub(super) share: Option<Share>,
 }
@@ -49,6 +52,7 @@ impl Workers {
             own_ports,
             not_carried: NotCarried::by(&config.ports),
             negotiations: Negotiations::new(config, events.clone()),
+            virtual_ips: VirtualIps::default(),
             events,
             share,
         }
@@ -167,6 +171,10 @@ impl SaBackend for Workers {
 
     fn report_ike(&mut self, report: IkeReport) {
         self.negotiations.report(&report, self.names.of_connection(&report.connection));
+    }
+
+    fn virtual_ip(&mut self, address: IpAddr, is_held: bool) {
+        self.virtual_ips.note(address, is_held);
     }
 
     fn wall_ms(&mut self) -> u64 {

@@ -11,7 +11,9 @@ mod notifier;
 mod notifies;
 mod share;
 mod tunnel_names;
+mod virtual_ips;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -23,11 +25,13 @@ use std::time::Duration;
 use convoy_config::Config;
 use convoy_dataplane::daemon::Daemon;
 use convoy_dataplane::pipeline::{Acquire, Clock};
+use convoy_ike::local::AdmittedUser;
 use convoy_ike::protocol::{CharonReply, CharonRequest, Datagram, SaEvent, WireSelector};
 use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
 use convoy_ike::state::{CharonState, StateConfig};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
+use convoy_process::privileges::Account;
 use convoy_process::supervise::{self, Fault};
 use convoy_report::events::Events;
 use convoy_report::snapshot::CharonRow;
@@ -79,13 +83,16 @@ pub(crate) struct Charon {
 }
 
 impl Charon {
-    /// Listens for charon, which may connect from now on; it is served from [`join`](Self::join)
-    /// on. Threads that it starts report to `faults`.
+    /// Listens for charon, which may connect from now on, as root or as the user of
+    /// [`Config::charon_user`]; it is served from [`join`](Self::join) on. Threads that it starts
+    /// report to `faults`.
     ///
     /// # Errors
-    /// The system's, or that another gateway listens there.
+    /// The system's, that there is no such user, or that another gateway listens there.
     pub(crate) fn listen(path: &Path, config: &Config, faults: Sender<Fault>) -> io::Result<Self> {
-        let listening = Some(Listening::at(path)?);
+        let account = Account::of_charon(config.charon_user.as_deref()).map_err(io::Error::other)?;
+        let admitted = account.map(|account| AdmittedUser { uid: account.uid(), gid: account.gid() });
+        let listening = Some(Listening::at(path, admitted)?);
         let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
         let handler = Arc::new(CharonHandler {
             installed: Mutex::new(None),
@@ -183,6 +190,11 @@ impl Charon {
         behind.collect()
     }
 
+    /// The addresses of this host's that peers have chosen.
+    pub(crate) fn virtual_ips(&self) -> BTreeSet<IpAddr> {
+        lock(&self.handler.installed).as_ref().map_or_else(BTreeSet::new, |it| it.workers.virtual_ips.all())
+    }
+
     /// Its state for `convoy show`.
     pub(crate) fn row(&self) -> CharonRow {
         let outlet = self.server.as_ref().map(Server::outlet);
@@ -269,6 +281,7 @@ impl Handler for CharonHandler {
             && workers.may_serve()
         {
             workers.negotiations.forget();
+            workers.virtual_ips.reconnected();
             state.connect(session, workers);
             workers.tell_store();
         }

@@ -1,6 +1,7 @@
 //! The tasks of a running gateway's helper for the tunnels' networks: routes into the tunnels,
 //! blackhole routes, and the guard.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use convoy_config::{OnStop, ThisMachine};
@@ -13,7 +14,7 @@ use convoy_kernel::{Prefix, RoutePlan};
 use convoy_report::snapshot::GuardRow;
 
 use super::{Gateway, RunError};
-use crate::charon::Behind;
+use crate::charon::{Behind, Charon};
 
 impl Gateway {
     /// Guards the networks behind the tunnels and routes them into the tunnels. Call it last, so
@@ -55,7 +56,7 @@ impl Gateway {
         let taken = taken.map(|(network, local)| networks::route(&self.config, *network, local));
         let mut plan = ports::route_plan(&self.config)?;
         plan.routes.extend(taken);
-        Some(RoutePlan { blocked, peers, ..plan })
+        Some(RoutePlan { blocked, peers, virtual_ips: self.virtual_ips.clone(), ..plan })
     }
 
     fn blocked_networks(&self) -> Vec<Prefix> {
@@ -97,6 +98,24 @@ impl Gateway {
             if let Err(error) = routed {
                 self.events.warn(format!("networks outside every [[tunnel]] are not blocked: {error}"));
             }
+        }
+    }
+
+    /// Has the helper set the addresses of this host's that charon's peers have chosen, at the
+    /// inside interface. It is asked once for each change.
+    pub(super) fn set_virtual_ips(&mut self) {
+        let wanted = self.charon.as_ref().map_or_else(BTreeSet::new, Charon::virtual_ips);
+        if wanted == self.virtual_ips {
+            return;
+        }
+        self.virtual_ips = wanted;
+        let missing = self.plan().is_none().then_some("there is no inside interface of the kernel's");
+        let result = missing.map_or_else(
+            || self.set_routes().map_err(|error| error.to_string()),
+            |what| Err(what.to_owned()),
+        );
+        if let Err(error) = result {
+            self.events.warn(format!("this host cannot have the virtual IPs of its tunnels: {error}"));
         }
     }
 

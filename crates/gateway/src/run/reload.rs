@@ -308,6 +308,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let changes = [
         ("gateway.control", old.control != new.control),
         ("gateway.charon", old.charon != new.charon),
+        ("gateway.charon_user", old.charon_user != new.charon_user),
         ("gateway.user", old.user != new.user),
         ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
         ("gateway.state", old.state != new.state),

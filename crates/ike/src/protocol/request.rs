@@ -1,6 +1,6 @@
 //! charon's requests, on the control connection.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::ike_peer::IkePeer;
 use super::ike_report::IkeReport;
@@ -59,6 +59,13 @@ pub enum CharonRequest {
         /// The peer.
         peer: IkePeer,
     },
+    /// A tunnel has an address of this host's that the peer chose, or has it no longer.
+    VirtualIp {
+        /// The address.
+        address: IpAddr,
+        /// Whether the tunnel has it.
+        is_held: bool,
+    },
 }
 
 pub(super) const GET_SPI: u16 = 16;
@@ -74,6 +81,7 @@ pub(super) const FLUSH_POLICIES: u16 = 25;
 pub(super) const NAME: u16 = 26;
 pub(super) const IKE_REPORT: u16 = 27;
 pub(super) const PEER: u16 = 28;
+pub(super) const VIRTUAL_IP: u16 = 29;
 
 impl CharonRequest {
     /// The kind's number on the wire.
@@ -92,6 +100,7 @@ impl CharonRequest {
             Self::Name { .. } => NAME,
             Self::IkeReport(_) => IKE_REPORT,
             Self::Peer { .. } => PEER,
+            Self::VirtualIp { .. } => VIRTUAL_IP,
         }
     }
 
@@ -114,6 +123,9 @@ impl CharonRequest {
             }
             Self::IkeReport(report) => report.write(&mut writer),
             Self::Peer { reqid, peer } => peer.write(writer.u32(*reqid)),
+            Self::VirtualIp { address, is_held } => {
+                writer.u8((*is_held).into()).zeros(3).host(SocketAddr::new(*address, 0));
+            }
         }
         writer.finish()
     }
@@ -152,6 +164,11 @@ impl CharonRequest {
                 Self::Name { reqid, mode, connection, child: reader.text("child", NAME_BYTES)? }
             }
             IKE_REPORT => Self::IkeReport(IkeReport::read(reader)?),
+            VIRTUAL_IP => {
+                let is_held = reader.flag("held")?;
+                reader.zeros(3)?;
+                Self::VirtualIp { address: reader.host()?.ip(), is_held }
+            }
             PEER => Self::Peer { reqid: reader.u32()?, peer: IkePeer::read(reader)? },
             _ => return Err(DecodeError::Kind(kind)),
         })

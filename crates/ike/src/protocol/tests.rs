@@ -182,9 +182,12 @@ fn request() -> impl Strategy<Value = CharonRequest> {
             peer: IkePeer { identity, virtual_ips, key_exchanges },
         },
     );
+    let virtual_ip = (any::<IpAddr>(), any::<bool>())
+        .prop_map(|(address, is_held)| CharonRequest::VirtualIp { address, is_held });
     prop_oneof![
         report,
         peer,
+        virtual_ip,
         get_spi,
         add_sa().prop_map(|sa| CharonRequest::AddSa(Box::new(sa))),
         update,

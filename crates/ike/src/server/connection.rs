@@ -30,8 +30,8 @@ pub(super) fn accept_all(
 ) {
     let count = Arc::new(AtomicUsize::new(0));
     loop {
-        let connection = match listener.accept() {
-            Ok(connection) => Arc::new(connection),
+        let (connection, trusted_pid) = match listener.accept() {
+            Ok((connection, trusted_pid)) => (Arc::new(connection), trusted_pid),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
             Err(error) => {
                 tracing::warn!(%error, "charon's socket: cannot accept a connection");
@@ -45,6 +45,7 @@ pub(super) fn accept_all(
         };
         let client = Client {
             connection,
+            trusted_pid,
             config: Arc::clone(config),
             links: Arc::clone(links),
             handler: Arc::clone(handler),
@@ -95,6 +96,8 @@ impl Drop for LinkRegistration<'_> {
 
 struct Client {
     connection: Arc<Connection>,
+    /// The process at the other end, if it is trusted.
+    trusted_pid: Option<i32>,
     config: Arc<ServerConfig>,
     links: Arc<CharonLinks>,
     handler: Arc<dyn Handler>,
@@ -102,9 +105,9 @@ struct Client {
 
 impl Client {
     fn serve(&self) {
-        let Some(pid) = self.connection.trusted_pid() else {
+        let Some(pid) = self.trusted_pid else {
             tracing::warn!(
-                "charon's socket: refused a client that is neither root nor the user of the gateway"
+                "charon's socket: refused a client that is neither root nor the user of the gateway or of charon"
             );
             return;
         };

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::local::AdmittedUser;
 use crate::protocol::{CharonReply, CharonRequest, Datagram, SaEvent};
 use links::CharonLinks;
 use socket::Listener;
@@ -37,7 +38,7 @@ pub trait Handler: Send + Sync + 'static {
 /// Settings of [`Server`].
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where to listen; mode 0600.
+    /// Where to listen.
     pub path: PathBuf,
     /// Random, drawn when the gateway starts.
     pub generation: u64,
@@ -69,12 +70,13 @@ pub struct LossCounters {
 pub struct Listening(Listener);
 
 impl Listening {
-    /// Listens at `path`. A socket that a dead gateway left is replaced.
+    /// Listens at `path`, for charons of root, of the user who started the gateway, and of the one
+    /// who is admitted. A socket that a dead gateway left is replaced.
     ///
     /// # Errors
     /// What the system refused, or that another gateway listens there.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        Listener::bind(path).map(Self)
+    pub fn at(path: &Path, admitted: Option<AdmittedUser>) -> io::Result<Self> {
+        Listener::bind(path, admitted).map(Self)
     }
 }
 
@@ -92,7 +94,7 @@ impl Server {
     /// # Errors
     /// What the system refused, or that another gateway listens there.
     pub fn start(config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
-        Self::serve(Listening::at(&config.path)?, config, handler)
+        Self::serve(Listening::at(&config.path, None)?, config, handler)
     }
 
     /// Serves who connects to a socket, on threads of its own; `config` names its path.

@@ -6,24 +6,33 @@ use std::time::Duration;
 
 use socket2::{Socket, Type};
 
+use crate::local::AdmittedUser;
+
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 8;
 
 /// A listening socket.
-pub(super) struct Listener(Socket);
+pub(super) struct Listener {
+    socket: Socket,
+    admitted: Option<AdmittedUser>,
+}
 
 impl Listener {
-    pub(super) fn bind(path: &Path) -> io::Result<Self> {
-        crate::local::listen(path, Type::SEQPACKET, BACKLOG).map(Self)
+    pub(super) fn bind(path: &Path, admitted: Option<AdmittedUser>) -> io::Result<Self> {
+        let socket = crate::local::listen(path, Type::SEQPACKET, BACKLOG, admitted)?;
+        Ok(Self { socket, admitted })
     }
 
-    pub(super) fn accept(&self) -> io::Result<Connection> {
-        self.0.accept().map(|(socket, _)| Connection(socket))
+    /// The next connection, with the process at its other end if that is trusted.
+    pub(super) fn accept(&self) -> io::Result<(Connection, Option<i32>)> {
+        let (socket, _) = self.socket.accept()?;
+        let pid = crate::local::trusted_peer(&socket, self.admitted);
+        Ok((Connection(socket), pid))
     }
 
     /// Ends `accept`, now and later.
     pub(super) fn close(&self) {
-        let _ = self.0.shutdown(std::net::Shutdown::Both);
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -36,11 +45,6 @@ impl Connection {
         let socket = Socket::new(socket2::Domain::UNIX, Type::SEQPACKET, None)?;
         socket.connect(&socket2::SockAddr::unix(path)?)?;
         Ok(Self(socket))
-    }
-
-    /// The other side's process, if it is root's or of the user who started the gateway.
-    pub(super) fn trusted_pid(&self) -> Option<i32> {
-        crate::local::trusted_peer(&self.0)
     }
 
     pub(super) fn set_timeouts(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {

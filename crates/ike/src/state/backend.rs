@@ -125,6 +125,10 @@ pub trait SaBackend {
     /// A negotiation has failed, has no answer, or has one again.
     fn report_ike(&mut self, _report: IkeReport) {}
 
+    /// A tunnel has an address of this host's that its peer chose, or has it no longer. Two tunnels
+    /// may have the same one.
+    fn virtual_ip(&mut self, _address: IpAddr, _is_held: bool) {}
+
     /// Removes an SA; its keys are removed from every engine.
     fn remove(&mut self, sa: SaNumber);
 

@@ -157,6 +157,10 @@ impl CharonState {
                 }
                 Ok(ReplyBody::Done)
             }
+            CharonRequest::VirtualIp { address, is_held } => {
+                backend.virtual_ip(address, is_held);
+                Ok(ReplyBody::Done)
+            }
             CharonRequest::IkeReport(report) => {
                 backend.report_ike(report);
                 Ok(ReplyBody::Done)

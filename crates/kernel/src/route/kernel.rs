@@ -141,7 +141,8 @@ impl RouteKeeper {
     /// [`RouteError`]; what was set until then stays until [`undo`](Self::undo).
     pub async fn set(&mut self, plan: RoutePlan) -> Result<(), RouteError> {
         self.tables_are_ours(&plan).await?;
-        self.plan = Some(plan);
+        let before = self.plan.replace(plan).map_or_else(BTreeSet::new, |before| before.virtual_ips);
+        self.release_virtual_ips(&before).await?;
         self.restore().await.map(drop)
     }
 
@@ -153,6 +154,9 @@ impl RouteKeeper {
     pub async fn restore(&mut self) -> Result<usize, RouteError> {
         let Some(mut plan) = self.plan.clone() else { return Ok(0) };
         let device = self.device(&plan.device).await?;
+        if let Some(index) = device {
+            self.set_virtual_ips(index, &plan.virtual_ips).await?;
+        }
         if plan.needs_sources() {
             plan.choose_sources(&self.addresses().await?, device);
         }
@@ -366,6 +370,28 @@ impl RouteKeeper {
         done(removed, &[libc::ENOENT]).map_err(|error| {
             RouteError::refused(format!("remove the routing rule {}", rule.priority), &error)
         })
+    }
+
+    /// Takes those of these addresses from the interface that are no longer in the plan.
+    async fn release_virtual_ips(&self, before: &BTreeSet<IpAddr>) -> Result<(), RouteError> {
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let Some(index) = self.device(&plan.device).await? else { return Ok(()) };
+        for address in before.difference(&plan.virtual_ips) {
+            let removed = self.handle.address().del(message::host_address(index, *address)).execute().await;
+            done(removed, &[libc::EADDRNOTAVAIL])
+                .map_err(|error| RouteError::refused(format!("remove the virtual IP {address}"), &error))?;
+        }
+        Ok(())
+    }
+
+    async fn set_virtual_ips(&self, index: u32, addresses: &BTreeSet<IpAddr>) -> Result<(), RouteError> {
+        for address in addresses {
+            let mut request = self.handle.address().add(index, *address, 0);
+            *request.message_mut() = message::host_address(index, *address);
+            done(request.execute().await, &[libc::EEXIST])
+                .map_err(|error| RouteError::refused(format!("set the virtual IP {address}"), &error))?;
+        }
+        Ok(())
     }
 
     /// An interface that goes down loses its IPv6 addresses, and with them routes that have them as

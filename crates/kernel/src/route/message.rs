@@ -74,6 +74,14 @@ pub(crate) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMes
     message
 }
 
+/// An address without a network.
+pub(crate) fn host_address(interface: u32, of: IpAddr) -> AddressMessage {
+    match of {
+        IpAddr::V4(v4) => AddressMessageBuilder::<Ipv4Addr>::new().index(interface).address(v4, 32).build(),
+        IpAddr::V6(v6) => address(interface, v6, 128),
+    }
+}
+
 impl HostAddress {
     /// An address for others to answer to, which has been found to be no other host's.
     pub(super) fn read(message: &AddressMessage) -> Option<Self> {

@@ -65,6 +65,9 @@ pub struct RoutePlan {
     pub device: String,
     /// The interface's addresses with prefix lengths, set again when the interface has lost them.
     pub addresses: Vec<(IpAddr, u8)>,
+    /// Addresses that peers have chosen for this host, which the interface has only while they are
+    /// in the plan.
+    pub virtual_ips: BTreeSet<IpAddr>,
     /// The numbers of our rules and routes.
     pub routing: Routing,
     /// The networks behind the tunnels.
@@ -280,6 +283,7 @@ mod tests {
         RoutePlan {
             device: "convoy0".to_owned(),
             addresses: Vec::new(),
+            virtual_ips: BTreeSet::new(),
             routing: Routing { table: 4500, priority: 4500, mark: 4500 },
             routes: routes
                 .iter()

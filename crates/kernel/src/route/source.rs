@@ -40,6 +40,8 @@ impl RoutePlan {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::plan::{Route, Routing};
     use super::*;
 
@@ -55,6 +57,7 @@ mod tests {
         let mut plan = RoutePlan {
             device: "convoy0".to_owned(),
             addresses: Vec::new(),
+            virtual_ips: BTreeSet::new(),
             routing: Routing { table: 4500, priority: 4500, mark: 4500 },
             routes: vec![route],
             blocked: Vec::new(),
