@@ -191,6 +191,9 @@ pub fn start_engines(
     if engines.iter().any(Vec::is_empty) {
         return Err(AssembleError::NoEngine);
     }
+    if config.verify_one_in > 0 {
+        warn_of_unverified(&mut engines);
+    }
     for transform in transforms(config) {
         costs.measure(transform);
     }
@@ -202,6 +205,20 @@ fn trusted(mut engine: Box<dyn Engine>) -> Option<Box<dyn Engine>> {
     let supported = engine.description().transforms.clone();
     let asked = ask_known(engine.as_mut(), supported);
     asked.inspect_err(|error| tracing::error!("{error}: it is not used")).ok().map(|()| engine)
+}
+
+/// Warns if an engine computes packets that no other can compute again.
+fn warn_of_unverified(engines: &mut [Vec<Box<dyn Engine>>]) {
+    let is_here = |engine: &mut Box<dyn Engine>| engine.in_place().is_some();
+    let here = engines
+        .iter_mut()
+        .map(|of_worker| of_worker.iter_mut().filter_map(|it| is_here(it).then_some(())).count());
+    if here.min().is_some_and(|fewest| fewest < 2) {
+        tracing::warn!(
+            "verify_one_in: a worker has fewer than two engines on its core, so what its own engine computes is not computed again; \
+             configure two, such as `software` and `multibuffer`"
+        );
+    }
 }
 
 /// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of
@@ -220,6 +237,7 @@ pub fn pipeline(
     let stage_config = StageConfig {
         ordered: config.ordered,
         window_ns: costs.window_ns(),
+        verify_one_in: config.verify_one_in,
         ..StageConfig::new(config.scheduler.clone())
     };
     let mut resources = resources.into();

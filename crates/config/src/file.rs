@@ -47,6 +47,7 @@ tables! {
         flow_cache: usize,
         busy_poll_us: u16,
         moderation_us: u16,
+        verify_one_in: u32,
         user: String,
         on_stop: String,
         guard: bool,

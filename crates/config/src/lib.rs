@@ -100,6 +100,8 @@ pub struct Config {
     pub charon: Option<PathBuf>,
     /// The user that charon runs as, if it is not root; by default `convoy-charon`.
     pub charon_user: Option<String>,
+    /// One packet in this many is computed again by another engine; none with 0.
+    pub verify_one_in: u32,
     /// The user that the gateway becomes; by default `convoy`.
     pub user: Option<String>,
     /// What happens to the tunnels' traffic when the gateway ends.

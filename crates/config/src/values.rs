@@ -149,6 +149,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         charon,
         charon_user: gateway.charon_user.as_ref().map(|text| text.get_ref().clone()),
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
+        verify_one_in: gateway.verify_one_in.as_ref().map_or(0, |number| *number.get_ref()),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
         on_stop: c.one_of(gateway.on_stop.as_ref(), "gateway.on_stop", &ends)?,
         guard: is_set(gateway.guard.as_ref(), true),

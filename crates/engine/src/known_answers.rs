@@ -24,9 +24,9 @@ const HEADER: usize = 8;
 /// Bytes of the body: whole blocks of every cipher, and more than one.
 const BODY: usize = 32;
 
-/// The SA of the questions. An engine under examination has no keys yet, or gets them all again; a
-/// higher number would make its tables longer.
-const EXAM_SA: SaIndex = SaIndex(0);
+/// The SA of the questions, whose keys are gone after them. A higher number would make an engine's
+/// tables longer.
+pub const EXAM_SA: SaIndex = SaIndex(0);
 
 /// How long an engine may take for an answer before it has its first packet.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -65,7 +65,7 @@ pub use interface::{
     EngineQueue, EngineTraits, InPlace, Outcome, Placement, Refused, RunTemplate, Submission, Takes,
     keep_input, lay_out, open_up,
 };
-pub use known_answers::{Exam, ask_known};
+pub use known_answers::{EXAM_SA, Exam, ask_known};
 pub use multibuffer::{Multibuffer, MultibufferSettings, MultibufferState as MultibufferCore};
 pub use registry::{
     ENGINES, EngineFinding, EngineKeys, EngineKindRow, EngineSettings, EngineTable, available,

@@ -267,6 +267,12 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
         "Packets that other engines processed again",
         each(|row| row.retried_packets),
     )?;
+    counters(
+        encoder,
+        "engine_verified_packets",
+        "Packets of the engine that another one computed again",
+        each(|row| row.verified_packets),
+    )?;
     gauges(
         encoder,
         "engine_up",

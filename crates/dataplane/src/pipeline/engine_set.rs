@@ -8,8 +8,8 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes, far_below,
-    wipe_stack,
+    Binding, EXAM_SA, Engine, EngineDescription, EngineError, InPlace, Placement, Submission, Takes,
+    ask_known, far_below, wipe_stack,
 };
 use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex};
 use convoy_packet::FramePool;
@@ -220,6 +220,50 @@ impl EngineSet {
         self.quarantine(engine, "it left packets undone".to_owned(), records);
     }
 
+    /// Another engine on this core that can process all of these packets now.
+    pub(super) fn verifier(&mut self, engine: usize, packets: &[CryptoPacket]) -> Option<usize> {
+        (0..self.slots.len())
+            .filter(|other| *other != engine)
+            .find(|other| self.can_process(*other, packets) && self.in_place(*other).is_some())
+    }
+
+    /// Counts packets of an engine that another one has computed again.
+    pub(super) fn note_verified(&mut self, engine: usize, packets: u64) {
+        self.slots[engine].counters.verified += packets;
+    }
+
+    /// Whether an engine on this core, which has just given a wrong or a right result for an SA,
+    /// gives the known answers of its transform.
+    pub(super) fn knows_answers(&mut self, engine: usize, sa: SaIndex) -> bool {
+        let Some(transform) = self.keys(sa).map(KeyMaterial::transform) else { return true };
+        let slot = &mut self.slots[engine];
+        if slot.engine.in_flight() > 0 {
+            return true;
+        }
+        let is_right = ask_known(slot.engine.as_mut(), vec![transform]).is_ok();
+        // They were asked under the number of an SA that may have keys.
+        let before = self.keys.get(EXAM_SA.0 as usize).and_then(Option::as_ref);
+        let before = before.filter(|keys| slot.description().transforms.contains(&keys.transform()));
+        let is_restored =
+            before.is_none_or(|keys| far_below(|| slot.engine.install_key(EXAM_SA, keys)).is_ok());
+        wipe_stack();
+        is_right && is_restored
+    }
+
+    /// Quarantines an engine that has computed packets otherwise than another one; `why` says what
+    /// the known answers have shown.
+    pub(super) fn distrust(
+        &mut self,
+        engine: usize,
+        other: usize,
+        why: &str,
+        records: &mut TrainRecords<'_>,
+    ) {
+        let name = &self.slots[other].description().name;
+        let reason = format!("it computed packets otherwise than engine {name}, {why} the known answers");
+        self.quarantine(engine, reason, records);
+    }
+
     /// Whether all engines are up and none has anything to collect.
     pub(super) fn is_quiet(&self, trains: &Trains) -> bool {
         self.slots.iter().all(|slot| slot.is_quiet(trains))
@@ -333,14 +377,16 @@ impl EngineSet {
 
     /// Whether one of the other engines supports all of these packets and accepts work.
     fn can_others(&self, engine: usize, packets: &[CryptoPacket]) -> bool {
-        let can = |slot: &EngineSlot| {
-            let has_key = |packet: &CryptoPacket| {
-                let keys = self.keys.get(packet.sa.0 as usize).and_then(Option::as_ref);
-                keys.is_some_and(|keys| slot.description().transforms.contains(&keys.transform()))
-            };
-            slot.takes_work() && packets.iter().all(has_key)
+        (0..self.slots.len()).any(|other| other != engine && self.can_process(other, packets))
+    }
+
+    /// Whether an engine supports all of these packets and accepts work.
+    fn can_process(&self, engine: usize, packets: &[CryptoPacket]) -> bool {
+        let slot = &self.slots[engine];
+        let has_key = |packet: &CryptoPacket| {
+            self.keys(packet.sa).is_some_and(|keys| slot.description().transforms.contains(&keys.transform()))
         };
-        self.slots.iter().enumerate().any(|(at, slot)| at != engine && can(slot))
+        slot.takes_work() && packets.iter().all(has_key)
     }
 
     /// Installs all keys in an engine again; returns whether it accepted them.

@@ -50,6 +50,8 @@ pub struct SlotCounters {
     pub failures: u64,
     /// Packets that were processed again by another engine.
     pub retried_packets: u64,
+    /// Packets of it that another engine has computed again.
+    pub verified: u64,
     /// How often it came back.
     pub recoveries: u64,
     /// Trains that completed after another engine had processed them or they had been given up;

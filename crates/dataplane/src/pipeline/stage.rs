@@ -10,6 +10,7 @@ mod again;
 mod dispatch;
 mod line;
 mod sas;
+mod verify;
 
 use std::cell::RefCell;
 use std::task::Waker;
@@ -32,6 +33,7 @@ use crate::clock::Clock;
 use crate::trace::Tracer;
 use line::WaitingLine;
 use sas::{Retiring, StageSa};
+use verify::Verification;
 
 /// Assumed cost of sorting a packet by SA in the window where it was not measured, in ns.
 pub(crate) const WINDOW_NS: f64 = 50.0;
@@ -50,12 +52,20 @@ pub struct StageConfig {
     /// Cost of sorting a packet by SA in the window, in ns: bundling has to save at least this
     /// beside `t_init`.
     pub window_ns: f64,
+    /// One packet in this many is computed again by another engine; none with 0.
+    pub verify_one_in: u32,
 }
 
 impl StageConfig {
     /// A stage with this scheduler, order per SA and the default timeouts.
     pub fn new(scheduler: SchedulerConfig) -> Self {
-        Self { scheduler, ordered: true, timeouts: Timeouts::default(), window_ns: WINDOW_NS }
+        Self {
+            scheduler,
+            ordered: true,
+            timeouts: Timeouts::default(),
+            window_ns: WINDOW_NS,
+            verify_one_in: 0,
+        }
     }
 }
 
@@ -148,6 +158,8 @@ pub struct CryptoStage {
     pub(super) ivs: IvSource,
     /// Trains processed in place until the next one that is measured.
     unmeasured: u32,
+    /// Which packets are computed again, if any.
+    verification: Option<Verification>,
     pub(super) clock: Clock,
     /// Follows packets while an operator traces.
     pub(super) tracer: Option<Box<Tracer>>,
@@ -192,6 +204,7 @@ impl CryptoStage {
             scheduler,
             engines,
             order: OrderedRelease::new(),
+            verification: Verification::of_one_in(config.verify_one_in),
             config,
             sas: Vec::new(),
             algorithms_of: Default::default(),
@@ -347,7 +360,12 @@ impl CryptoStage {
             return false;
         }
         let mut done = std::mem::take(&mut self.done);
-        done.drain(..).for_each(|train| self.put_in_order(train, released));
+        for mut train in done.drain(..) {
+            if self.verification.is_some() {
+                self.verify_done(self.clock.now_ns(), &mut train);
+            }
+            self.put_in_order(train, released);
+        }
         self.done = done;
         true
     }

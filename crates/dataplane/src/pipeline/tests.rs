@@ -29,6 +29,7 @@ mod late;
 mod leaving;
 mod stalled;
 mod trains;
+mod verifying;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 const SAS: u32 = 3;

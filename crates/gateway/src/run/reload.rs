@@ -309,6 +309,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.control", old.control != new.control),
         ("gateway.charon", old.charon != new.charon),
         ("gateway.charon_user", old.charon_user != new.charon_user),
+        ("gateway.verify_one_in", old.verify_one_in != new.verify_one_in),
         ("gateway.user", old.user != new.user),
         ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
         ("gateway.state", old.state != new.state),

@@ -220,6 +220,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
             queued: engine.queued,
             failures: counters.failures,
             retried_packets: counters.retried_packets,
+            verified_packets: counters.verified,
             packets_per_multi_packet: (&engine.packets_per_multi_packet).into(),
             completed: engine.completed,
             predicted_ns: engine.predicted_ticks,

@@ -319,6 +319,9 @@ pub struct EngineRow {
     pub failures: u64,
     /// Packets processed again by another engine.
     pub retried_packets: u64,
+    /// Packets of it that another engine has computed again.
+    #[serde(default)]
+    pub verified_packets: u64,
     /// Packets in each multi-packet: upper bounds and counts, the last without bound.
     pub packets_per_multi_packet: Buckets,
     /// Multi-packets over which the following means are.

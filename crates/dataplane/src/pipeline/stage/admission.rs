@@ -82,7 +82,7 @@ impl CryptoStage {
         }
         let place = self.place_behind(first.direction as u32, packets.len());
         let is_here = self.does_here(given.engine, place);
-        if is_here && self.do_here(now_ns, given, packets, context.tables) {
+        if is_here && self.do_here(now_ns, given, packets, context) {
             return self.release(place, packets, context.released);
         }
         let packets = std::mem::replace(packets, self.spare.pop().unwrap_or_default());

@@ -14,6 +14,7 @@ impl CryptoStage {
         released: &mut Released,
     ) -> Option<(Train, TrainDispatch)> {
         while let Some(mut train) = self.again.pop_front() {
+            self.forget_kept(train.place);
             train.lay_out(&mut self.ivs);
             let of_one_kind = train.run_len(is_pending);
             self.put_back_behind(&mut train, of_one_kind);

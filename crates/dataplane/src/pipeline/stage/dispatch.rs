@@ -1,7 +1,7 @@
 //! From the window to the engines: the next train, who lays it out, and what is processed at once.
 
 use convoy_engine::{Placement, Submission};
-use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason, Tables};
+use convoy_ipsec::{CryptoPacket, CryptoStatus, DropReason};
 use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Input, TrainDispatch};
 
@@ -171,7 +171,7 @@ impl CryptoStage {
             self.hand_over(now_ns, train, given, context);
             return false;
         }
-        let is_done = self.do_here(now_ns, given, &mut train.packets, context.tables);
+        let is_done = self.do_here(now_ns, given, &mut train.packets, context);
         if is_done {
             self.put_in_order(train, context.released);
         } else {
@@ -195,9 +195,23 @@ impl CryptoStage {
         now_ns: u64,
         given: TrainDispatch,
         packets: &mut [CryptoPacket],
-        tables: &mut Tables,
+        context: &mut StageContext<'_>,
     ) -> bool {
-        tables.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
+        context.tables.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
+        if self.verification.is_some() {
+            return self.process_verified(now_ns, given, packets, context.pool);
+        }
+        self.process_here(now_ns, given, packets)
+    }
+
+    /// Has an engine on this core process those of these packets that are pending.
+    #[inline]
+    pub(super) fn process_here(
+        &mut self,
+        now_ns: u64,
+        given: TrainDispatch,
+        packets: &mut [CryptoPacket],
+    ) -> bool {
         let TrainDispatch { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
@@ -233,13 +247,19 @@ impl CryptoStage {
         context: &mut StageContext<'_>,
     ) {
         let Some(mut train) = self.cut_to_frames(now_ns, train, given, context) else { return };
-        if self.engines.lays_out(given.engine) {
+        // What is laid out by an engine itself cannot be compared: its IVs may be random.
+        let is_verified =
+            self.verification.as_mut().is_some_and(|verification| verification.is_due(train.packets.len()));
+        if self.engines.lays_out(given.engine) && !is_verified {
             train.templates = self.spare_templates.pop().unwrap_or_default();
             context.tables.begin(now_ns, &mut train.packets, &mut train.templates);
         } else {
             context.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
         }
         if train.packets.iter().all(is_pending) {
+            if is_verified {
+                self.keep_to_verify(&train, given.engine, context.pool);
+            }
             return self.submit(now_ns, train, given, context.pool);
         }
         // It is dispatched again without the packets that need no engine.

@@ -25,7 +25,7 @@ fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, 
     packets.collect()
 }
 
-fn of_sa(packets: &[(u32, Vec<u8>)], sa: u32) -> Vec<&[u8]> {
+pub(super) fn of_sa(packets: &[(u32, Vec<u8>)], sa: u32) -> Vec<&[u8]> {
     packets.iter().filter(|packet| packet.0 == sa).map(|packet| &packet.1[..]).collect()
 }
 
