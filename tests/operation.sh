@@ -102,4 +102,22 @@ lines = [json.loads(line) for line in open(sys.argv[1])]
 assert all({"timestamp", "level", "message"} <= line.keys() for line in lines), lines
 assert {"ready", "stopped"} <= {line["message"] for line in lines}, lines
 CHECK
-echo "operation: the log, show and its rates, a warning of dropped packets, a stream of events"
+
+# Approved algorithms alone, and every packet computed by two engines.
+end_well "${gateways[1]}" "the gateway of site 2"
+# shellcheck disable=SC2034 # sites.sh takes it
+EXTRA=$'fips = true\nverify_one_in = 1'
+configure
+begin_gateways
+pings "$work/ping.log" $a 20 10.2.0.1 || fail "no pings with packets that are computed twice"
+grep -q 'INFO .*fips: approved algorithms alone; .* no validated module' "$work/a.log" || fail "the log does not say what fips means"
+show engine --json | python3 -c '
+import json, sys
+engines = json.load(sys.stdin)
+assert len(engines) == 2 and all(engine["down"] == "" and engine["failures"] == 0 for engine in engines), engines
+done, verified = (sum(engine[key] for engine in engines) for key in ("packets", "verified_packets"))
+assert done >= 40 and verified == done, (done, verified)' || fail "not every packet was computed twice"
+sed -i 's/^esp_proposal = .*/esp_proposal = "chacha20poly1305"/' "$work/site-1.toml"
+! "$convoy" check -c "$work/site-1.toml" 2>"$work/check" || fail "fips admits what is not approved"
+grep -q 'chacha20poly1305 is not approved by NIST, and fips is set' "$work/check" || fail "$(cat "$work/check")"
+echo "operation: the log, show and its rates, a warning of dropped packets, a stream of events; fips and verified packets"

@@ -42,6 +42,7 @@ tables! {
         workers: u16,
         mtu: u16,
         allow_weak: bool,
+        fips: bool,
         check_icmp: bool,
         mss_clamp: WordOrNumber,
         flow_cache: usize,

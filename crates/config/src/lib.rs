@@ -62,8 +62,8 @@ use std::path::{Path, PathBuf};
 
 use convoy_engine::{EngineKindRow, EngineSettings};
 use convoy_ipsec::{
-    ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal,
-    SaProtocol, Selector, TrafficSelector,
+    AdmittedAlgorithms, ClassMap, EcnMode, IptfsConfig, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf,
+    OuterDscp, Proposal, SaProtocol, Selector, TrafficSelector,
 };
 use convoy_kernel::Routing;
 use convoy_port::NATT_PORT;
@@ -113,8 +113,8 @@ pub struct Config {
     pub routing: Routing,
     /// Where the numbers of static keys are kept over restarts, if anywhere.
     pub state: Option<StatePath>,
-    /// Whether weak algorithms are allowed.
-    pub allow_weak: bool,
+    /// Which algorithms are admitted.
+    pub admitted: AdmittedAlgorithms,
     /// Whether ICMP errors received through a tunnel must quote a packet whose answers that tunnel
     /// may carry.
     pub check_icmp: bool,

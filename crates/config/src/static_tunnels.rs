@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use convoy_ipsec::{Action, Policy, PolicyDirection, SaProtocol, Selector, TunnelId};
+use convoy_ipsec::{Action, AdmittedAlgorithms, Policy, PolicyDirection, SaProtocol, Selector, TunnelId};
 use convoy_settings::{Checker, ConfigErrors, Reader};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -38,11 +38,15 @@ impl StaticTunnels {
 
     /// The tunnels and the selectors of what passes unprotected. Problems are reported to `c`, and
     /// so is what only a gateway has.
-    pub fn check(&self, c: &mut Checker<'_>, allow_weak: bool) -> (Vec<TunnelConfig>, Vec<Selector>) {
+    pub fn check(
+        &self,
+        c: &mut Checker<'_>,
+        admitted: AdmittedAlgorithms,
+    ) -> (Vec<TunnelConfig>, Vec<Selector>) {
         c.unique(self.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
         spis_differ(c, &self.tunnel);
         let (by_if_id, has_charon) = (&HashSet::new(), false);
-        let environment = TunnelEnvironment { ports: &[], groups: None, by_if_id, allow_weak, has_charon };
+        let environment = TunnelEnvironment { ports: &[], groups: None, by_if_id, admitted, has_charon };
         let entries = self.tunnel.iter();
         let tunnels: Vec<_> =
             entries.filter_map(|entry| Some((entry, tunnel(c, entry, &environment)?))).collect();

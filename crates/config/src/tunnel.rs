@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Mode, NatKeepalive, OuterDf, OuterDscp, Ports, Proposal, SaProtocol,
-    TrafficSelector,
+    AddressRange, AdmittedAlgorithms, EcnMode, Mode, NatKeepalive, OuterDf, OuterDscp, Ports, Proposal,
+    SaProtocol, TrafficSelector,
 };
 use convoy_settings::{Checker, Text};
 use toml::Spanned;
@@ -36,7 +36,7 @@ pub(super) struct TunnelEnvironment<'a> {
     pub(super) groups: Option<&'a [&'a str]>,
     /// The interfaces that charon chooses by a number.
     pub(super) by_if_id: &'a HashSet<&'a str>,
-    pub(super) allow_weak: bool,
+    pub(super) admitted: AdmittedAlgorithms,
     pub(super) has_charon: bool,
 }
 
@@ -94,7 +94,7 @@ fn with_keys(
     let proposal_text =
         c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
     let proposal = proposal_text.and_then(|text| {
-        let list = proposals(c, text, protocol, environment.allow_weak)?;
+        let list = proposals(c, text, protocol, environment.admitted)?;
         only_proposal(c, text, &list)
     });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
@@ -173,7 +173,7 @@ fn without_keys(
 ) -> Option<TunnelConfig> {
     daemon_has_the_rest(c, file, environment.has_charon);
     let proposal_text = file.esp_proposal.as_ref();
-    let list = proposal_text.map(|text| proposals(c, text, protocol, environment.allow_weak));
+    let list = proposal_text.map(|text| proposals(c, text, protocol, environment.admitted));
     let local = file.local.as_ref().map(|text| local(c, text));
     let peer = file.remote.as_ref().map(|text| remote(c, text, local.flatten()));
     let address = match &peer {

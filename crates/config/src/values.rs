@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use convoy_dataplane::handoff::MAX_WORKERS;
-use convoy_ipsec::{IpsecConfig, Selector};
+use convoy_ipsec::{AdmittedAlgorithms, IpsecConfig, Selector};
 use convoy_kernel::Routing;
 use convoy_kernel::route::ROUTE_RULES;
 use convoy_port::{PortConfig, TunSettings, UdpSettings};
@@ -114,14 +114,14 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
     let engines = engines(c, &file.engine, workers);
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
-    let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
+    let admitted = admitted(c, gateway);
     let groups: Vec<&str> =
         file.group.iter().filter_map(|group| Some(group.name.as_ref()?.get_ref().as_str())).collect();
     let tunnel_environment = TunnelEnvironment {
         by_if_id: &by_if_id(file),
         ports: if all_ports { &ports } else { &[] },
         groups: file.cluster.is_some().then_some(&groups),
-        allow_weak,
+        admitted,
         has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
     };
     let entries = file.tunnel.iter();
@@ -155,7 +155,7 @@ fn config(c: &mut Checker<'_>, file: &File, kinds: &'static Kinds) -> Option<Con
         guard: is_set(gateway.guard.as_ref(), true),
         routing: routing(c, gateway),
         state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
-        allow_weak,
+        admitted,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
         mss_clamp: mss_clamp(c, gateway.mss_clamp.as_ref()),
         flow_cache: flow_cache(c, gateway),
@@ -249,6 +249,18 @@ fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
         c.add(&written.span(), KEY, what);
     }
     flows
+}
+
+/// The algorithms that `allow_weak` and `fips` admit.
+fn admitted(c: &mut Checker<'_>, gateway: &file::Gateway) -> AdmittedAlgorithms {
+    let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
+    let Some(fips) = gateway.fips.as_ref().filter(|fips| *fips.get_ref()) else {
+        return if allow_weak { AdmittedAlgorithms::All } else { AdmittedAlgorithms::Strong };
+    };
+    if allow_weak {
+        c.add(&fips.span(), "gateway.fips", "it excludes allow_weak = true");
+    }
+    AdmittedAlgorithms::Approved
 }
 
 /// The numbers that distinguish the gateway's rules and routes from others.

@@ -31,7 +31,7 @@ use convoy_host::networks;
 use convoy_host::port_watch::PortWatch;
 use convoy_host::ports::{self, OpenPorts};
 use convoy_host::privileges::{self, Account};
-use convoy_ipsec::{Directory, SaProtocol, Transform};
+use convoy_ipsec::{AdmittedAlgorithms, Directory, SaProtocol, Transform};
 use convoy_kernel::Prefix;
 use convoy_names::Names;
 use convoy_process::supervise::Faults;
@@ -191,7 +191,11 @@ impl Gateway {
         privileges::give_up(account.as_ref())?;
         privileges::give_up_in_dpdk()?;
         let opened = OpenedDevices { ports, engines, charon, state, cluster, costs };
+        let is_approved = config.admitted == AdmittedAlgorithms::Approved;
         let mut gateway = Self::over(config, opened, events, faults)?;
+        if is_approved {
+            tracing::info!("{FIPS}");
+        }
         wipe_stack();
         helper.devices(gateway.port_watch.devices()).map_err(RunError::Devices)?;
         Helper::watch(&helper, &gateway.faults.sender())?;
@@ -461,6 +465,11 @@ impl Drop for Gateway {
     }
 }
 
+/// What `fips = true` means, for the log.
+const FIPS: &str = "fips: approved algorithms alone; every engine has given the known answers; IVs of AES-GCM \
+    by SP 800-38D section 8.2.1 (fixed field: the SA's salt of 32 bits; invocation field: a counter of 64 \
+    bits); convoy and its ciphers are no validated module";
+
 /// The time of the wall clock, in seconds since 1970.
 fn since_1970_s() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -470,7 +479,7 @@ fn since_1970_s() -> f64 {
 /// The transforms that charon may negotiate with these engines, to be measured in advance.
 fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
     let may_come = |transform: &Transform| {
-        config.charon.is_some() && (config.allow_weak || !transform.is_weak(SaProtocol::Esp))
+        config.charon.is_some() && config.admitted.refusal(*transform, SaProtocol::Esp).is_none()
     };
     costs.transforms().into_iter().filter(may_come).collect()
 }

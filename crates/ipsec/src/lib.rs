@@ -53,8 +53,8 @@ pub use path::{
     PolicyView, ReplayView, SaCursor, SaView, Supposed, Tables, Upkeep, WithoutSa,
 };
 pub use sa::algorithm::{
-    Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,
-    KeyLengthError, KeyMaterial, Transform,
+    AdmittedAlgorithms, Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity,
+    IntegrityRow, KeyBits, KeyLengthError, KeyMaterial, Transform,
 };
 pub use sa::config::{
     IptfsConfig, Lifetime, LifetimeLimits, Mode, NatKeepalive, OuterDf, SaConfig, SaEnds, UdpEncap,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use convoy_config::{StaticTunnels, ThisMachine, TunnelConfig, load_private, static_policies};
-use convoy_ipsec::{Policy, Selector};
+use convoy_ipsec::{AdmittedAlgorithms, Policy, Selector};
 use convoy_settings::{
     Checker, ConfigErrors, HostEnvironment, Problem, Reader, Severity, Source, Spanned, Text, in_order,
     tables, unknown,
@@ -117,7 +117,13 @@ impl NicFile {
         let addresses = addresses.filter_map(|text| c.prefix(text, "nic.address"));
         let addresses = addresses.map(|address| (address.addr(), address.prefix_len())).collect();
         let is_set = |key: &Option<Spanned<bool>>| key.as_ref().is_some_and(|value| *value.get_ref());
-        let (tunnels, bypass) = self.tunnels.check(c, is_set(&nic.allow_weak));
+        let (tunnels, bypass) = self.tunnels.check(
+            c,
+            match is_set(&nic.allow_weak) {
+                true => AdmittedAlgorithms::All,
+                false => AdmittedAlgorithms::Strong,
+            },
+        );
         Some(NicConfig {
             interface: c.interface(nic.interface.as_ref(), "nic.interface")?,
             device: nic

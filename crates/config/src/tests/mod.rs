@@ -1,3 +1,4 @@
+use convoy_ipsec::AdmittedAlgorithms;
 use std::io::Write;
 
 use super::*;
@@ -73,7 +74,7 @@ fn a_dozen_lines_make_a_tunnel_and_the_rest_has_defaults() {
     let config = Config::parse("site-a.toml", GOOD).expect("a good configuration");
     assert_eq!((config.workers, config.mtu, config.scheduler.window, config.ordered), (1, 1500, 32, true));
     assert_eq!(config.engines[0].name, "software0");
-    assert!(config.check_icmp && !config.allow_weak);
+    assert!(config.check_icmp && config.admitted == AdmittedAlgorithms::Strong);
     assert!(!config.ports[0].is_outside && config.ports[1].is_outside);
     let tunnel = &config.tunnels[0];
     assert_eq!((tunnel.replay_window, tunnel.is_encapsulated, tunnel.mode), (1024, true, Mode::Tunnel));
@@ -163,6 +164,22 @@ fn weak_algorithms_need_leave() {
     assert!(errors(&text).contains("3des-sha1 is weak"), "{}", errors(&text));
     let allowed = text.replace("[gateway]", "[gateway]\nallow_weak = true");
     assert!(Config::parse("site-a.toml", &allowed).is_ok());
+}
+
+#[test]
+fn fips_refuses_what_is_not_approved() {
+    let fips = |text: String| text.replace("[gateway]", "[gateway]\nfips = true");
+    let good = Config::parse("site-a.toml", &fips(changed("", ""))).expect("AES-GCM is approved");
+    assert_eq!(good.admitted, AdmittedAlgorithms::Approved);
+    for (proposal, key_bytes) in [("chacha20poly1305", 36), ("aes128gcm8", 20)] {
+        let text = fips(changed("aes128gcm16", proposal))
+            .replace("00112233445566778899aabbccddeeff00112233", &"5a".repeat(key_bytes))
+            .replace("ffeeddccbbaa99887766554433221100ffeeddcc", &"a5".repeat(key_bytes));
+        let expected = format!("{proposal} is not approved by NIST, and fips is set; use aes128gcm16");
+        assert!(errors(&text).contains(&expected), "{}", errors(&text));
+    }
+    let both = changed("[gateway]", "[gateway]\nfips = true\nallow_weak = true");
+    assert!(errors(&both).contains("gateway.fips: it excludes allow_weak"), "{}", errors(&both));
 }
 
 #[test]

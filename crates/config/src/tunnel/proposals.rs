@@ -1,7 +1,8 @@
 //! `esp_proposal` of a tunnel.
 
 use convoy_ipsec::{
-    Envelope, Mode, Proposal, ProposalError, ProposalList, SaProtocol, in_swanctl_words, proposal_words,
+    AdmittedAlgorithms, Envelope, Mode, Proposal, ProposalError, ProposalList, SaProtocol, in_swanctl_words,
+    proposal_words,
 };
 use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};
@@ -16,7 +17,7 @@ pub(super) fn proposals(
     c: &mut Checker<'_>,
     text: &Text,
     protocol: Option<SaProtocol>,
-    allow_weak: bool,
+    admitted: AdmittedAlgorithms,
 ) -> Option<ProposalList> {
     let (span, key) = (text.span(), "tunnel.esp_proposal");
     let list = match text.get_ref().parse::<ProposalList>() {
@@ -28,12 +29,12 @@ pub(super) fn proposals(
     };
     let protocol = protocol?;
     for proposal in &list.proposals {
-        if proposal.transform.is_weak(protocol) && !allow_weak {
-            let what = format!(
-                "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
-                 allow_weak = true in [gateway]"
-            );
-            c.add(&span, key, what);
+        if let Some(fault) = admitted.refusal(proposal.transform, protocol) {
+            let or = match admitted {
+                AdmittedAlgorithms::Approved => "",
+                _ => ", or set allow_weak = true in [gateway]",
+            };
+            c.add(&span, key, format!("{proposal} {fault}; use aes128gcm16{or}"));
         }
         if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
             c.add(&span, key, "AH uses only an integrity algorithm, such as sha256");

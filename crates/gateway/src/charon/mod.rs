@@ -131,7 +131,7 @@ impl Charon {
         let interfaces = numbers.filter_map(|(interface, number)| Some((interface.if_id?, number))).collect();
         let state = CharonState::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
-            allow_weak: config.allow_weak,
+            admitted: config.admitted,
             is_shared,
             ..StateConfig::default()
         })

@@ -313,7 +313,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.user", old.user != new.user),
         ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
         ("gateway.state", old.state != new.state),
-        ("gateway.allow_weak", old.allow_weak != new.allow_weak),
+        ("gateway.allow_weak, fips", old.admitted != new.admitted),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.mss_clamp", old.mss_clamp != new.mss_clamp),
         ("gateway.flow_cache", old.flow_cache != new.flow_cache),

@@ -18,7 +18,7 @@ mod tunnels;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
+use convoy_ipsec::{AdmittedAlgorithms, SaDirection, SaNumber, TunnelId};
 
 pub use backend::{
     ChildChange, ChildNews, ChildSa, NegotiatedEnds, PolicyStep, PolicyUpdate, Refusal, SaBackend, SaUsage,
@@ -40,8 +40,8 @@ use tunnels::{Reqid, TunnelTable};
 pub struct StateConfig {
     /// The lowest [`TunnelId`] that is charon's; those below are the configuration's.
     pub first_tunnel: u32,
-    /// Whether weak algorithms are admitted.
-    pub allow_weak: bool,
+    /// Which algorithms are admitted.
+    pub admitted: AdmittedAlgorithms,
     /// Most SAs at a time.
     pub max_sas: usize,
     /// Most policies at a time.
@@ -53,7 +53,13 @@ pub struct StateConfig {
 impl Default for StateConfig {
     fn default() -> Self {
         let (max_sas, max_policies) = (1 << 17, 1 << 17);
-        Self { first_tunnel: 0, allow_weak: false, max_sas, max_policies, is_shared: false }
+        Self {
+            first_tunnel: 0,
+            admitted: AdmittedAlgorithms::Strong,
+            max_sas,
+            max_policies,
+            is_shared: false,
+        }
     }
 }
 

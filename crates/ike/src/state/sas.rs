@@ -81,8 +81,8 @@ impl CharonState {
     pub(super) fn admitted(&self, sa: &AddSa) -> Result<SaConfig, Refusal> {
         let config = sa_config(sa)?;
         let transform = config.keys.transform();
-        if transform.is_weak(config.protocol) && !self.config.allow_weak {
-            return Err(Refusal(format!("{transform} is weak, and allow_weak is not set")));
+        if let Some(fault) = self.config.admitted.refusal(transform, config.protocol) {
+            return Err(Refusal(format!("{transform} {fault}")));
         }
         Ok(config)
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
 use convoy_ipsec::{
-    Action, Expiry, IptfsConfig, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig,
-    SaIndex, UdpEncap,
+    Action, AdmittedAlgorithms, Expiry, IptfsConfig, Mode, Policy, PolicyDirection as IpsecDirection,
+    PolicyPlace, SaConfig, SaIndex, UdpEncap,
 };
 
 mod restored;
@@ -425,7 +425,7 @@ fn what_the_gateway_cannot_do_is_refused_with_its_reason() {
         (AddSa { ipcomp: 2, cpi: 4, ..plain() }, "IPComp"),
         (AddSa { mode: EncapMode::Beet, ..plain() }, "BEET"),
         (AddSa { dscp: Dscp::Both, ..plain() }, "DSCP"),
-        (AddSa { keys: weak, ..plain() }, "allow_weak"),
+        (AddSa { keys: weak, ..plain() }, "is weak"),
     ] {
         let (status, text) = bench.refused(CharonRequest::AddSa(Box::new(sa)));
         assert_eq!(status, ReplyStatus::Failed);

@@ -171,6 +171,43 @@ impl Transform {
         };
         is_encryption_weak || is_integrity_weak
     }
+
+    /// Whether NIST has approved of it: AES and HMAC of SHA (SP 800-131A revision 2), with an ICV
+    /// of at least 96 bits, as shorter ones need limits of their own (SP 800-38D appendix C).
+    pub const fn is_approved(self) -> bool {
+        match self {
+            Self::Aead(Aead::ChaCha20Poly1305) => false,
+            Self::Aead(_) => self.icv_len() >= 12,
+            Self::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => false,
+            Self::Chained { integrity, .. } => !matches!(integrity, None | Some(Integrity::HmacMd5_96)),
+        }
+    }
+}
+
+/// Which algorithms a gateway admits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdmittedAlgorithms {
+    /// All, also weak ones (`allow_weak`).
+    All,
+    /// Those that are not [weak](Transform::is_weak).
+    #[default]
+    Strong,
+    /// Of these, those that are [approved](Transform::is_approved) (`fips`).
+    Approved,
+}
+
+impl AdmittedAlgorithms {
+    /// What is wrong with a transform; `None` if it is admitted.
+    pub const fn refusal(self, transform: Transform, protocol: SaProtocol) -> Option<&'static str> {
+        match self {
+            Self::All => None,
+            _ if transform.is_weak(protocol) => {
+                Some("is weak (no encryption, no integrity, or a broken algorithm)")
+            }
+            Self::Approved if !transform.is_approved() => Some("is not approved by NIST, and fips is set"),
+            _ => None,
+        }
+    }
 }
 
 /// The keys of one SA: cipher key, salt and integrity key in one piece, in this order. Wiped when

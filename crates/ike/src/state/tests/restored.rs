@@ -3,8 +3,13 @@
 use super::*;
 use crate::protocol::SaRecord;
 
-const SHARED: StateConfig =
-    StateConfig { first_tunnel: 100, allow_weak: false, max_sas: 64, max_policies: 64, is_shared: true };
+const SHARED: StateConfig = StateConfig {
+    first_tunnel: 100,
+    admitted: AdmittedAlgorithms::Strong,
+    max_sas: 64,
+    max_policies: 64,
+    is_shared: true,
+};
 
 /// A gateway whose charon has negotiated a child.
 fn leader() -> StateBench {
