@@ -39,6 +39,8 @@ struct NegotiationFault {
     reason: String,
     /// Whether the peer is silent, rather than that it or charon refused.
     is_silence: bool,
+    /// Whether charon refused the peer, for which a certificate may be the reason.
+    is_refusal: bool,
     is_reported: bool,
     since: Instant,
 }
@@ -115,11 +117,18 @@ impl NegotiationFaults {
         // A responder does not know the connection at first. Strangers are in charon's log alone.
         let named = Some(&report.connection).filter(|connection| !connection.is_empty());
         let Some(connection) = named.or_else(|| self.tunnels.get(&peer)).cloned() else { return };
-        let known = self.by_connection.get(&connection);
-        if known.is_some_and(|known| known.number > report.number) {
+        let why = notifies::certificate(&report.kind);
+        if let Some(known) = self.by_connection.get_mut(&connection).filter(|it| it.number > report.number) {
+            // charon's threads may report why it refused a peer after the refusal itself.
+            let is_why = known.is_refusal && known.since.elapsed() < CERTIFICATE;
+            if let Some(why) = why.filter(|_| is_why) {
+                known.reason.clone_from(&why);
+                self.tell(&connection, peer, tunnel, &why);
+            }
             return;
         }
-        if let Some(why) = notifies::certificate(&report.kind) {
+        let known = self.by_connection.get(&connection);
+        if let Some(why) = why {
             self.certificates.retain(|_, (_, since)| since.elapsed() < CERTIFICATE);
             self.certificates.insert(peer, (why, Instant::now()));
             return;
@@ -140,22 +149,27 @@ impl NegotiationFaults {
         });
         let is_reported = is_known || !matches!(report.kind, ReportKind::NoAnswer { again } if again < AGAIN);
         if is_reported && !is_known {
-            let message = format!("charon's connection {connection} with {peer}: {reason}");
-            let tunnel = tunnel.or_else(|| self.tunnels.get(&peer).map(String::as_str));
-            let what = What::IkeFailed {
-                tunnel: tunnel.unwrap_or(&connection).to_owned(),
-                connection: connection.clone(),
-                peer: peer.to_string(),
-                reason: reason.clone(),
-            };
-            self.events.tell(what, message);
+            self.tell(&connection, peer, tunnel, &reason);
         }
         if self.by_connection.len() < MOST || known.is_some() {
             let since = Instant::now();
-            let fault =
-                NegotiationFault { number: report.number, peer, reason, is_silence, is_reported, since };
+            let (number, is_refusal) = (report.number, refused);
+            let fault = NegotiationFault { number, peer, reason, is_silence, is_refusal, is_reported, since };
             self.by_connection.insert(connection, fault);
         }
+    }
+
+    /// Reports a fault to the operator.
+    fn tell(&self, connection: &str, peer: IpAddr, tunnel: Option<&str>, reason: &str) {
+        let message = format!("charon's connection {connection} with {peer}: {reason}");
+        let tunnel = tunnel.or_else(|| self.tunnels.get(&peer).map(String::as_str));
+        let what = What::IkeFailed {
+            tunnel: tunnel.unwrap_or(connection).to_owned(),
+            connection: connection.to_owned(),
+            peer: peer.to_string(),
+            reason: reason.to_owned(),
+        };
+        self.events.tell(what, message);
     }
 }
 
@@ -237,5 +251,27 @@ mod tests {
             .report(&report(2, "site", "192.0.2.9", ReportKind::Sent { exchange: 35, notify: 24 }), None);
         let [(_, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
         assert_eq!(reason, "the peer's certificate has expired: CN=b");
+    }
+
+    #[test]
+    fn refused_certificate_is_why_its_peer_was_not_authenticated_if_it_is_reported_later() {
+        let (negotiations, events) = negotiations();
+        let expired = |number| {
+            let kind = ReportKind::CertificateExpired { subject: "CN=b".to_owned() };
+            report(number, "site", "192.0.2.9", kind)
+        };
+        negotiations
+            .report(&report(2, "site", "192.0.2.9", ReportKind::Sent { exchange: 35, notify: 24 }), None);
+        negotiations.report(&expired(1), None);
+        let [(_, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
+        assert_eq!(reason, "the peer's certificate has expired: CN=b");
+        let last = events.after(0).events.pop().expect("an event");
+        assert!(last.message.contains("has expired: CN=b"), "{}", last.message);
+        // A fault of another kind has another reason.
+        negotiations
+            .report(&report(4, "site", "192.0.2.9", ReportKind::Received { exchange: 35, notify: 14 }), None);
+        negotiations.report(&expired(3), None);
+        let [(_, reason)] = &reasons(&negotiations)[..] else { panic!("one fault") };
+        assert!(reason.contains("proposal"), "{reason}");
     }
 }
