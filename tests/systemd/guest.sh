@@ -142,6 +142,7 @@ systemctl restart strongswan
 traffic_again "charon with a plugin that probes"
 journalctl --no-pager -q -o cat -u strongswan | sed -n 's/^.*probe: //p' >"$work/probed"
 grep -qx 'done' "$work/probed" || fail "the plugin was not loaded: $(cat "$work/probed")"
+[ "$(wc -l <"$work/probed")" = 15 ] || fail "the plugin has not tried all: $(cat "$work/probed")"
 ! grep possible "$work/probed" || fail "charon could do that"
 ok "charon is refused $(($(wc -l <"$work/probed") - 1)) things that a fault in it could try: $(sed 's/: .*//; /^done$/d' "$work/probed" | paste -sd ,)"
 rm /usr/lib/ipsec/plugins/libstrongswan-probe.so /etc/strongswan.d/charon/probe.conf

@@ -4,8 +4,8 @@
 //!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker.
 //! - [`change`] is what a new configuration changes in a running one, and [`ranks`] are the places
 //!   of its tunnels' policies.
-//! - [`choice`] says which engine would get the packets of an algorithm; [`engines`] lists those
-//!   that can be opened.
+//! - [`choice`] has the engines of a configuration that names none; [`engines`] is the overview of
+//!   all kinds, with their costs.
 //! - [`replay`] sends a capture through a pipeline.
 //!
 //! There is no gateway here: the laboratory uses this crate without one. It has no thread of its

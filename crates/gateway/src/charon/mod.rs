@@ -44,6 +44,7 @@ use negotiations::Negotiations;
 pub(crate) use networks::{Behind, Standing};
 use notifier::{CharonNote, Counts, Notifier, NotifierInbox};
 pub(crate) use share::Share;
+pub(crate) use virtual_ips::may_be_ours;
 
 /// The socket at which charon's plugin looks for the gateway by default.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
@@ -190,9 +191,11 @@ impl Charon {
         behind.collect()
     }
 
-    /// The addresses of this host's that peers have chosen.
+    /// The addresses of this host's that peers have chosen; none while another gateway leads.
     pub(crate) fn virtual_ips(&self) -> BTreeSet<IpAddr> {
-        lock(&self.handler.installed).as_ref().map_or_else(BTreeSet::new, |it| it.workers.virtual_ips.all())
+        let installed = lock(&self.handler.installed);
+        let workers = installed.as_ref().map(|installed| &installed.workers);
+        workers.filter(|workers| workers.may_serve()).map_or_else(BTreeSet::new, |it| it.virtual_ips.all())
     }
 
     /// Its state for `convoy show`.

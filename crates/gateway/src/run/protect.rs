@@ -14,7 +14,7 @@ use convoy_kernel::{Prefix, RoutePlan};
 use convoy_report::snapshot::GuardRow;
 
 use super::{Gateway, RunError};
-use crate::charon::{Behind, Charon};
+use crate::charon::{Behind, Charon, may_be_ours};
 
 impl Gateway {
     /// Guards the networks behind the tunnels and routes them into the tunnels. Call it last, so
@@ -56,7 +56,9 @@ impl Gateway {
         let taken = taken.map(|(network, local)| networks::route(&self.config, *network, local));
         let mut plan = ports::route_plan(&self.config)?;
         plan.routes.extend(taken);
-        Some(RoutePlan { blocked, peers, virtual_ips: self.virtual_ips.clone(), ..plan })
+        let taken = || peers.iter().chain(&plan.outer).copied();
+        let virtual_ips = self.virtual_ips.iter().copied().filter(|it| may_be_ours(*it, taken())).collect();
+        Some(RoutePlan { blocked, peers, virtual_ips, ..plan })
     }
 
     fn blocked_networks(&self) -> Vec<Prefix> {
@@ -109,11 +111,15 @@ impl Gateway {
             return;
         }
         self.virtual_ips = wanted;
-        let missing = self.plan().is_none().then_some("there is no inside interface of the kernel's");
-        let result = missing.map_or_else(
-            || self.set_routes().map_err(|error| error.to_string()),
-            |what| Err(what.to_owned()),
-        );
+        let result = match self.plan() {
+            None => Err("there is no inside interface of the kernel's".to_owned()),
+            Some(plan) => {
+                for refused in self.virtual_ips.difference(&plan.virtual_ips) {
+                    self.events.warn(format!("a peer has chosen {refused} for this host, which is not free"));
+                }
+                self.set_routes().map_err(|error| error.to_string())
+            }
+        };
         if let Err(error) = result {
             self.events.warn(format!("this host cannot have the virtual IPs of its tunnels: {error}"));
         }
