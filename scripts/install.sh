@@ -13,7 +13,7 @@ declare -A needs=(
   [card-test]="python3-config:python3-dev berkeley-abc:berkeley-abc"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark editcap:wireshark-common iperf3:iperf3 perf:linux-perf ping:iputils-ping curl:curl python3:python3 tmux:tmux zsh:zsh fish:fish ethtool:ethtool /usr/share/doc/libfaketime:libfaketime
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
-    nft:nftables openssl:openssl certutil:libnss3-tools
+    nft:nftables iptables:iptables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
   [routing]="/usr/lib/frr/bgpd:frr ip:iproute2 tcpdump:tcpdump nft:nftables openssl:openssl ping:iputils-ping"
   [cluster]="etcd:etcd-server etcdctl:etcd-client ip:iproute2 openssl:openssl"
