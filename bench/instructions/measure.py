@@ -14,14 +14,15 @@ import callgrind
 import stages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Engine, proposal, inner bytes, SAs. One process of the benchmark measures several windows, loads
-# and both directions for each.
+# Engine, proposal, headers, inner bytes, SAs. One process of the benchmark measures several windows,
+# loads and both directions for each.
 RUNS = [
-    *(("multibuffer", proposal, 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
-    *(("software", "aes128gcm16", 64, sas) for sas in (100, 1)),
+    *(("multibuffer", proposal, "ipv4", 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
+    *(("software", "aes128gcm16", "ipv4", 64, sas) for sas in (100, 1)),
+    *(("multibuffer", "aes128gcm16", headers, 64, sas) for headers in ("ipv6", "ipv6-in-ipv4", "ipv4-in-udp") for sas in (100, 1)),
 ]
 # Fields of a dump's title, in order; see count.rs.
-TITLE = ("engine", "proposal", "bytes", "sas", "window", "at_hand", "way", "packets")
+TITLE = ("engine", "proposal", "headers", "bytes", "sas", "window", "at_hand", "way", "packets")
 
 
 def program():
@@ -60,11 +61,11 @@ def count(program, run, folder):
 
 def case_of(profile, source):
     words = dict(zip(TITLE, profile.case.split(), strict=True))
-    case = {name: word if name in ("engine", "proposal", "way") else int(word) for name, word in words.items()}
+    case = {name: word if name in ("engine", "proposal", "headers", "way") else int(word) for name, word in words.items()}
     parts = stages.attribute(profile, source)
     share = {stage: round(parts[stage] / case["packets"], 1) for stage in stages.STAGES}
     return {
-        "case": "{engine} {proposal}, {bytes} B, {sas} SAs, window {window}, {at_hand} at hand, {way}".format(**case),
+        "case": "{engine} {proposal}, {headers}, {bytes} B, {sas} SAs, window {window}, {at_hand} at hand, {way}".format(**case),
         **case,
         # Counts convoy's own instructions only: those of Intel's library depend on its version, and
         # those of upkeep on the duration of the run.
@@ -90,5 +91,5 @@ def measure():
             print("counted", *run, file=sys.stderr)
             cases += [case_of(profile, source) for profile in profiles]
             libraries.add(library)
-    cases.sort(key=lambda case: (case["engine"], case["proposal"], case["sas"], case["window"], -case["at_hand"], case["way"] != "out"))
+    cases.sort(key=lambda case: (case["engine"], case["proposal"], case["headers"], case["sas"], case["window"], -case["at_hand"], case["way"] != "out"))
     return {"tools": tools(", ".join(sorted(libraries))), "cases": cases}

@@ -30,9 +30,9 @@ def cases_of(measured):
     cipher's. Returns columns and rows."""
     pairs = {}
     for case in measured["cases"]:
-        key = tuple(case[name] for name in ("engine", "proposal", "bytes", "sas", "window")) + (of_load(case),)
+        key = tuple(case[name] for name in ("engine", "proposal", "headers", "bytes", "sas", "window")) + (of_load(case),)
         pairs.setdefault(key, {})[case["way"]] = case
-    columns = ["engine", "proposal", "bytes", "SAs", "window", "load"]
+    columns = ["engine", "proposal", "headers", "bytes", "SAs", "window", "load"]
     columns += [f"{way}{what}" for way in WAYS for what in ("", ", cipher")]
     return columns, [
         [*key, *(round(ways[way][what]) for way in WAYS for what in ("instructions", "cipher"))] for key, ways in pairs.items()
@@ -54,11 +54,11 @@ def data(measured):
     return text.getvalue()
 
 
-def account(measured, engine="multibuffer", proposal="aes128gcm16", window=32):
+def account(measured, engine="multibuffer", proposal="aes128gcm16", headers="ipv4", window=32):
     """Instructions of one packet by stage, with few SAs and with many."""
     cases = [
         case for case in measured["cases"]
-        if (case["engine"], case["proposal"], case["window"]) == (engine, proposal, window) and case["at_hand"] > 1
+        if (case["engine"], case["proposal"], case["headers"], case["window"]) == (engine, proposal, headers, window) and case["at_hand"] > 1
     ]
     cases.sort(key=lambda case: (WAYS.index(case["way"]), case["sas"]))
     columns, rows = by_case(cases, stages.STAGES, lambda case: case["stages"], lambda case: sum(case["stages"].values()))

@@ -1,7 +1,8 @@
 //! ESP (RFC 4303 section 2): what stands before the IV.
 
 use crate::HeaderError;
-use crate::field::{fixed, put_u32, u32_at};
+use crate::field::{fixed, put_u32, u16_at, u32_at};
+use crate::udp;
 
 /// Length of SPI and sequence number, in bytes.
 pub const HEADER_BYTES: usize = 8;
@@ -48,10 +49,36 @@ pub fn write(into: &mut [u8], spi: u32, sequence_number: u32) {
     put_u32(header, 4, sequence_number);
 }
 
+/// The SPI of ESP in a UDP datagram (RFC 3948 section 2.1) that takes all of these bytes; `None` if
+/// it is cut short, or carries IKE or a keep-alive.
+#[inline]
+pub fn spi_in_udp(datagram: &[u8]) -> Option<u32> {
+    let headers = datagram.first_chunk::<{ udp::HEADER_BYTES + HEADER_BYTES }>()?;
+    let spi = u32_at(headers, udp::HEADER_BYTES);
+    // Behind four zero bytes is IKE.
+    (usize::from(u16_at(headers, 4)) == datagram.len() && spi != 0).then_some(spi)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn esp_in_udp_is_told_from_ike_from_keepalives_and_from_what_is_cut_short() {
+        let datagram = |payload: &[u8]| {
+            let mut datagram = [&[0; udp::HEADER_BYTES], payload].concat();
+            udp::write(&mut datagram, 4500, 4500);
+            datagram
+        };
+        let esp = datagram(&[0, 0, 0x10, 1, 0, 0, 0, 1, 9]);
+        assert_eq!(spi_in_udp(&esp), Some(0x1001));
+        assert_eq!(spi_in_udp(&[&esp[..], &[0]].concat()), None);
+        assert_eq!(spi_in_udp(&esp[..16]), None);
+        assert_eq!(spi_in_udp(&datagram(&[0, 0, 0, 0, 0, 0, 0, 1])), None);
+        assert_eq!(spi_in_udp(&datagram(&[0xff])), None);
+        assert_eq!(spi_in_udp(&datagram(&[0, 0, 0x10, 1, 0, 0, 0])), None);
+    }
 
     #[test]
     fn too_few_bytes_are_no_header() {

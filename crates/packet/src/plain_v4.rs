@@ -36,10 +36,10 @@ impl PlainV4 {
         Self::parse_if(packet, |protocol| protocol == UDP || protocol == TCP)
     }
 
-    /// Reads a packet with ESP; `None` if it is of any other kind, or malformed.
+    /// Reads a packet with ESP or UDP; `None` if it is of any other kind, or malformed.
     #[inline]
-    pub fn parse_esp(packet: &[u8]) -> Option<Self> {
-        Self::parse_if(packet, |protocol| protocol == ESP)
+    pub fn parse_outer(packet: &[u8]) -> Option<Self> {
+        Self::parse_if(packet, |protocol| protocol == ESP || protocol == UDP)
     }
 
     #[inline(always)]
@@ -88,9 +88,9 @@ mod tests {
             });
             let plain = PlainV4::parse(&packet);
             prop_assert_eq!(plain.is_some(), is_plain && [6, 17].contains(&protocol));
-            let esp = PlainV4::parse_esp(&packet);
-            prop_assert_eq!(esp.is_some(), is_plain && protocol == 50);
-            if let Some(esp) = esp {
+            let outer = PlainV4::parse_outer(&packet);
+            prop_assert_eq!(outer.is_some(), is_plain && [17, 50].contains(&protocol));
+            if let Some(esp) = outer {
                 prop_assert_eq!(&esp.upper.to_be_bytes(), &packet[20..24]);
             }
             if let (Some(plain), Some(layout)) = (plain, layout) {

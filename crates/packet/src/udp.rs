@@ -69,6 +69,12 @@ pub fn write(datagram: &mut [u8], source_port: u16, destination_port: u16) {
     put_u16(header, 6, 0);
 }
 
+/// The source port of a datagram that was parsed before; `None` of fewer bytes.
+#[inline]
+pub fn source_port(datagram: &[u8]) -> Option<u16> {
+    datagram.first_chunk::<2>().map(|port| u16::from_be_bytes(*port))
+}
+
 /// Computes the checksum of `datagram`, header and payload, on top of its `pseudo` header's sum and
 /// writes it. A sum of 0 is written as 0xffff, since 0 means none.
 ///

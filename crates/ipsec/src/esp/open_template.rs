@@ -4,14 +4,14 @@
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::esp_echo::is_echo;
 use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6, NO_NEXT_HEADER};
-use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
+use convoy_packet::{Esp, Frame, Layout, ip};
 
 use crate::drops::DropReason;
 use crate::esp::job::{CryptoJob, CryptoPacket};
 use crate::esp::job_plan::{CBC_IV, COUNTED_IV, EspParts, JobPlan, Shape};
 use crate::esp::stage::{FinishContext, Form, LONGEST_BYTES, no_room};
 use crate::esp::trailer::{ESP_TRAILER, unpadded};
-use crate::ip::tos::{Ecn, decapsulate};
+use crate::ip::tos::decapsulate;
 
 /// The parameters by which an inbound SA unpacks its packets. Stateless, so that a copy serves any
 /// core.
@@ -200,18 +200,6 @@ impl OpenTemplate {
     pub(crate) fn payload_at(&self, context: &FinishContext) -> usize {
         usize::from(context.header) + self.plan.esp_header_len()
     }
-}
-
-/// The packet inside an opened one, if it is IPv4 with TCP or UDP and is delivered unchanged: with
-/// valid padding, and an ECN field that the outer one does not change.
-#[inline]
-pub(crate) fn plain_inner(packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
-    let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
-    let inner = PlainV4::parse(body)?;
-    let (payload_len, next) = unpadded(body)?;
-    let outer_class = ip::traffic_class(packet);
-    let is_ecn_same = Ecn::of(outer_class) == Ecn::of(inner.traffic_class);
-    (is_ecn_same && next == IPV4 && inner.total_len <= payload_len).then_some(inner)
 }
 
 /// Cuts off ICV, trailer and padding, and returns the next header.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use convoy_packet::Layout;
+use convoy_packet::{Layout, PlainV6};
 
 /// An IPv4 or IPv6 address as a number, for comparison without branches on its family.
 pub(crate) const fn address_number(address: IpAddr) -> u128 {
@@ -53,6 +53,14 @@ impl FlowKey {
             destination: address_number(destination),
             upper: upper(source.is_ipv6(), protocol, ports),
         }
+    }
+
+    /// The key of a plain IPv6 packet on an inside interface.
+    #[inline]
+    pub(crate) fn of_plain_v6(plain: &PlainV6, interface: u16) -> Self {
+        let PlainV6 { source, destination, protocol, upper, .. } = *plain;
+        let upper = IS_V6 | upper_v4(protocol, upper) | interface_bits(interface);
+        Self { source, destination, upper }
     }
 
     /// The key of `packet` with `layout`.

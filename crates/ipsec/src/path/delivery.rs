@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Frame, FramePool, Layout, Udp, ip};
+use convoy_packet::{Frame, FramePool, Layout, PlainV4, PlainV6, Udp, ip};
 
 use super::inbound::Inbound;
-use super::mss::is_plain_syn;
+use super::plain_inner::PlainInner;
 use super::tables::Tables;
 use super::unpack::PayloadHead;
 use crate::drops::DropReason;
@@ -44,7 +44,12 @@ impl Inbound {
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
         for mut packet in done.drain(..) {
-            if self.finish_plain(tables, &mut packet, now_ns) {
+            let is_delivered = if inner_is_v6(&packet) {
+                self.finish_plain::<PlainV6>(tables, &mut packet, now_ns)
+            } else {
+                self.finish_plain::<PlainV4>(tables, &mut packet, now_ns)
+            };
+            if is_delivered {
                 out.push(packet.frame);
             } else {
                 self.finish_any(tables, now_ns, pool, packet, out);
@@ -52,12 +57,17 @@ impl Inbound {
         }
     }
 
-    /// Handles the common case: an authentic, new packet with plain IPv4 inside that its tunnel
+    /// Handles the common case: an authentic, new packet with a plain one inside that its tunnel
     /// admits at once and that is delivered unchanged. Leaves the inner packet, or returns `false`
     /// if it is a different case, and has changed nothing.
     // Not inlined: otherwise most of its values would not stay in registers.
     #[inline(never)]
-    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut CryptoPacket, now_ns: u64) -> bool {
+    fn finish_plain<P: PlainInner>(
+        &mut self,
+        tables: &mut Tables,
+        packet: &mut CryptoPacket,
+        now_ns: u64,
+    ) -> bool {
         let CryptoPacket { frame, job, status, sa: index, context, .. } = packet;
         let Some(id) = index.inbound() else { return false };
         let Some(sa) = tables.sad.inbound.hot_mut(id.0) else { return false };
@@ -65,16 +75,17 @@ impl Inbound {
             && sa.generation == context.generation
             && !sa.is_due(now_ns)
             && context.form == Form::LaidOut
-            && !tables.config.decrement_ttl;
-        let Some(inner) = sa.plain_inner(frame, job).filter(|_| is_ready) else { return false };
+            && sa.is_plain_tunnel();
+        let Some(inner) = P::opened(frame, job).filter(|_| is_ready) else { return false };
         let start = usize::from(job.cipher_start);
-        if tables.config.mss_clamp.is_on() && is_plain_syn(inner.protocol, &frame[start..]) {
+        if !inner.stays(&tables.config, &frame[start..]) {
             return false;
         }
-        let admitted = tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol);
-        let Some(interface) = admitted else { return false };
-        let asks_source = sa.follows_source() && context.sequence > sa.replay().highest();
+        let Some(interface) = inner.admitted(&tables.tunnels, sa.tunnel) else { return false };
         let header = IpsecHeader { at: context.header.into(), in_udp: sa.in_udp() };
+        let asks_source = sa.follows_source()
+            && context.sequence > sa.replay().highest()
+            && !sa.is_from_peer(frame, header.at);
         let source = if asks_source { outer_source(frame, header) } else { None };
         // A packet that is not new is dropped by the general path.
         if sa.accept(*status, context.sequence).is_err() {
@@ -84,7 +95,7 @@ impl Inbound {
         if interface != 0 {
             frame.set_interface(interface);
         }
-        frame.truncate(start + inner.total_len);
+        frame.truncate(start + inner.total_len());
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");
         let used_before_ns = std::mem::replace(&mut sa.last_used_ns, now_ns);
@@ -243,6 +254,12 @@ impl Inbound {
             cold.moved.is_some()
         });
     }
+}
+
+/// Whether an opened packet seems to carry IPv6, if its SA is of tunnel mode.
+#[inline]
+fn inner_is_v6(packet: &CryptoPacket) -> bool {
+    packet.frame.get(usize::from(packet.job.cipher_start)).is_some_and(|first| first >> 4 == 6)
 }
 
 /// Evaluates an SA's limits again; returns whether it is past a hard one.

@@ -8,11 +8,11 @@ use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, Layout, Offload, Udp, checksum};
 
 use super::IpsecConfig;
-use super::classify::{InboundRun, Protected};
 use super::echo::Echoes;
 use super::held::Held;
 use super::kind::OutsideKind;
 use super::policies::{Decision, Verdict};
+use super::protected::{InboundRun, Protected};
 use super::tables::Tables;
 use super::unpack::Reassembling;
 use crate::drops::DropReason;

@@ -37,10 +37,11 @@ pub(super) fn is_syn(packet: &[u8], layout: &Layout) -> bool {
         && tcp::is_syn(packet.get(layout.payload..).unwrap_or_default())
 }
 
-/// Whether a packet with a plain IPv4 header and this protocol begins a TCP connection.
+/// Whether a plain packet with this protocol behind its header of `header_len` bytes begins a TCP
+/// connection.
 #[inline]
-pub(super) fn is_plain_syn(protocol: u8, packet: &[u8]) -> bool {
-    protocol == TCP && tcp::is_syn(packet.get(ipv4::HEADER_BYTES..).unwrap_or_default())
+pub(super) fn is_plain_syn(packet: &[u8], header_len: usize, protocol: u8) -> bool {
+    protocol == TCP && tcp::is_syn(packet.get(header_len..).unwrap_or_default())
 }
 
 impl Tables {

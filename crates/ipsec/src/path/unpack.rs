@@ -2,11 +2,11 @@
 //! packet is checked against the policies and delivered.
 
 use convoy_packet::aggfrag::HEADER_BYTES;
-use convoy_packet::{Frame, FramePool, Layout, PlainV4};
+use convoy_packet::{Frame, FramePool, Layout, PlainV4, PlainV6};
 
 use super::delivery::{InnerArrival, deliver};
 use super::inbound::Inbound;
-use super::mss::is_plain_syn;
+use super::plain_inner::PlainInner;
 use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::ip::tos::Ecn;
@@ -172,11 +172,8 @@ impl Inbound {
         lost.drain(..).for_each(|reason| tables.count_drop(Some(id.into()), reason));
         let tunnel = tables.sad.inbound.hot(id.0).map_or(0, |sa| sa.tunnel);
         for mut frame in packets.drain(..) {
-            if let Some(plain) = PlainV4::parse(&frame)
-                && !tables.config.decrement_ttl
-                && !(tables.config.mss_clamp.is_on() && is_plain_syn(plain.protocol, &frame))
-                && let Some(interface) = tables.tunnels.admits_v4(tunnel, plain.addresses, plain.protocol)
-            {
+            let plain = plain_way::<PlainV4>(tables, &frame, tunnel);
+            if let Some(interface) = plain.or_else(|| plain_way::<PlainV6>(tables, &frame, tunnel)) {
                 tables.totals.opened += 1;
                 frame.set_interface(interface);
                 out.push(frame);
@@ -193,4 +190,12 @@ impl Inbound {
             }
         }
     }
+}
+
+/// The inside interface by which a packet leaves, if it is plain, of this family, admitted by the
+/// fast check, and delivered unchanged.
+#[inline]
+fn plain_way<P: PlainInner>(tables: &Tables, packet: &[u8], tunnel: u32) -> Option<u16> {
+    let plain = P::parse(packet).filter(|plain| plain.stays(&tables.config, packet))?;
+    plain.admitted(&tables.tunnels, tunnel)
 }

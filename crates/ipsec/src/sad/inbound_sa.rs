@@ -4,14 +4,14 @@
 use std::net::SocketAddr;
 
 use convoy_packet::protocol::NO_NEXT_HEADER;
-use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Ah, Frame, Layout, PlainV4, ip};
+use convoy_packet::udp::{self, HEADER_BYTES as UDP_HEADER};
+use convoy_packet::{Ah, Frame, Layout, ip};
 
 use crate::drops::DropReason;
 use crate::esp::ah;
 use crate::esp::job::{CryptoJob, CryptoPacket, CryptoStatus, for_each_raw};
 use crate::esp::job_plan::{JobPlan, Shape};
-use crate::esp::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
+use crate::esp::open_template::{OpenTemplate, strip_trailer, strip_tunnel};
 use crate::esp::outer_header::Inner;
 use crate::esp::stage::{FinishContext, Form, LONGEST_BYTES, no_room};
 use crate::icmp::rate_limit::RateLimit;
@@ -36,18 +36,42 @@ pub(crate) struct InboundSa {
     limits: CachedLimits,
     /// When the last packet was received, in ns, or [`NEVER_NS`].
     pub(crate) last_used_ns: u64,
-    /// Our outer address as a number; unspecified accepts any.
-    local: [u8; 16],
     pub(crate) generation: u32,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
+    ends: HotEnds,
     template: OpenTemplate,
     protocol: SaProtocol,
     mode: Mode,
-    is_v6: bool,
     in_udp: bool,
     roams: bool,
     follows_source: bool,
+}
+
+/// What is at hand of an SA's ends, as numbers; our outer address accepts any if it is unspecified.
+/// Of IPv6's there is no room for the peer's.
+#[derive(Clone, Copy, Debug)]
+enum HotEnds {
+    V4 {
+        local: [u8; 4],
+        peer: [u8; 4],
+        /// 0 without encapsulation, or if any port will do.
+        port: [u8; 2],
+    },
+    V6 {
+        local: [u8; 16],
+    },
+}
+
+impl HotEnds {
+    fn of(ends: &SaEnds) -> Self {
+        let number = |address| (address_number(address) as u32).to_ne_bytes();
+        let port = ends.encap.map_or(0, |encap| encap.remote_port).to_ne_bytes();
+        match ends.local.is_ipv6() {
+            false => Self::V4 { local: number(ends.local), peer: number(ends.remote), port },
+            true => Self::V6 { local: address_number(ends.local).to_ne_bytes() },
+        }
+    }
 }
 
 /// The cold state of an inbound SA, which few packets need.
@@ -77,6 +101,7 @@ impl InboundCold {
 impl InboundSa {
     /// An SA that has received nothing yet; its settings must be valid.
     pub(crate) fn new(config: &SaConfig, common: &SaCommon) -> Self {
+        let ends = SaEnds { local: config.local, remote: config.remote, encap: config.encap };
         let mut sa = Self {
             replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn)
                 .reserved(config.sequence_reserved),
@@ -84,28 +109,27 @@ impl InboundSa {
             packets: 0,
             limits: CachedLimits::default(),
             last_used_ns: NEVER_NS,
-            local: [0; 16],
             generation: common.generation,
             tunnel: common.tunnel,
+            ends: HotEnds::of(&ends),
             template: OpenTemplate {
                 plan: JobPlan::new(&config.keys, config.esn),
                 is_iptfs: config.mode == Mode::Iptfs,
             },
             protocol: config.protocol,
             mode: config.mode,
-            is_v6: false,
             in_udp: false,
             roams: config.roams,
             follows_source: false,
         };
-        sa.set_ends(&SaEnds { local: config.local, remote: config.remote, encap: config.encap });
+        sa.set_ends(&ends);
         sa
     }
 
     /// Changes the SA's ends.
     pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
-        self.local = address_number(ends.local).to_ne_bytes();
-        (self.is_v6, self.in_udp) = (ends.local.is_ipv6(), ends.encap.is_some());
+        self.ends = HotEnds::of(ends);
+        self.in_udp = ends.encap.is_some();
         self.follows_source = self.in_udp || self.roams;
     }
 
@@ -146,7 +170,22 @@ impl InboundSa {
     /// Whether this address, given as a number, and this encapsulation are exactly the SA's.
     #[inline]
     pub(crate) fn is_at(&self, is_v6: bool, address: u128, in_udp: bool) -> bool {
-        u128::from_ne_bytes(self.local) == address && self.is_v6 == is_v6 && self.in_udp == in_udp
+        let is_local = match self.ends {
+            HotEnds::V4 { local, .. } => !is_v6 && u128::from(u32::from_ne_bytes(local)) == address,
+            HotEnds::V6 { local } => is_v6 && u128::from_ne_bytes(local) == address,
+        };
+        is_local && self.in_udp == in_udp
+    }
+
+    /// Whether a packet, whose ESP header is at `header`, comes from where its peer is known to be;
+    /// also `false` if that is not at hand.
+    #[inline]
+    pub(crate) fn is_from_peer(&self, packet: &[u8], header: usize) -> bool {
+        let HotEnds::V4 { peer, port, .. } = self.ends else { return false };
+        let (source, _) = ip::address_numbers(packet, false);
+        let datagram = header.checked_sub(UDP_HEADER).and_then(|at| packet.get(at..));
+        let is_port = !self.in_udp || datagram.and_then(udp::source_port) == Some(u16::from_ne_bytes(port));
+        u32::from_ne_bytes(peer) == source as u32 && is_port
     }
 
     /// The used part of its lifetime.
@@ -258,11 +297,10 @@ impl InboundSa {
         });
     }
 
-    /// The plain packet inside one opened by ESP in tunnel mode, if it is IPv4 with TCP or UDP and
-    /// is delivered unchanged.
+    /// Whether it is of ESP in tunnel mode, in which the inner packet follows the ESP header.
     #[inline]
-    pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
-        if self.is_raw() && self.mode == Mode::Tunnel { plain_inner(packet, job) } else { None }
+    pub(crate) fn is_plain_tunnel(&self) -> bool {
+        self.is_raw() && self.mode == Mode::Tunnel
     }
 
     /// The sequence number of a packet: known already if an engine failed with it, otherwise

@@ -100,9 +100,9 @@ impl AddressRange {
         self.is_v6
     }
 
-    /// The first and the last address, of IPv4.
-    pub(crate) const fn v4_bounds(&self) -> [u32; 2] {
-        [self.first as u32, self.last as u32]
+    /// The first and the last address as numbers.
+    pub(crate) const fn bounds(&self) -> [u128; 2] {
+        [self.first, self.last]
     }
 
     const fn holds(&self, number: u128) -> bool {

@@ -36,14 +36,14 @@ const OWN_SA_AGAIN_NS: u64 = 1_000_000_000;
 /// The index of no SA.
 const NONE: u32 = u32::MAX;
 
-/// The part of a tunnel's selectors that admits most packets: one of IPv4 with any ports. Two of
-/// them are a cache line.
+/// The part of a tunnel's selectors that admits most packets of one family: one with any ports. Two
+/// of IPv4 are a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct FastAdmission {
+struct FastAdmission<A> {
     /// First and last.
-    local: [u32; 2],
-    remote: [u32; 2],
+    local: [A; 2],
+    remote: [A; 2],
     /// The protocols of each side; [`ANY_PROTOCOL`] is any.
     protocols: [u16; 2],
     /// The tunnel's inside interface.
@@ -52,40 +52,74 @@ struct FastAdmission {
 
 const ANY_PROTOCOL: u16 = 256;
 
-/// The addresses of an IPv4 packet, as numbers.
+/// The addresses of a packet, as numbers of its family.
 #[derive(Clone, Copy)]
-struct V4Ends {
-    source: u32,
-    destination: u32,
+struct Ends<A> {
+    source: A,
+    destination: A,
 }
 
-impl FastAdmission {
+/// An address of one family as a number.
+trait FamilyAddress: Copy + PartialOrd {
+    const IS_V6: bool;
     /// Admits nothing: no address is above the last and below the first.
-    const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2], interface: 0 };
+    const NO_RANGE: [Self; 2];
+
+    /// Of the family's number among both families'.
+    fn of(number: u128) -> Self;
+}
+
+impl FamilyAddress for u32 {
+    const IS_V6: bool = false;
+    const NO_RANGE: [Self; 2] = [1, 0];
+
+    fn of(number: u128) -> Self {
+        number as Self
+    }
+}
+
+impl FamilyAddress for u128 {
+    const IS_V6: bool = true;
+    const NO_RANGE: [Self; 2] = [1, 0];
+
+    fn of(number: u128) -> Self {
+        number
+    }
+}
+
+impl<A: FamilyAddress> FastAdmission<A> {
+    const NOTHING: Self =
+        Self { local: A::NO_RANGE, remote: A::NO_RANGE, protocols: [ANY_PROTOCOL; 2], interface: 0 };
 
     fn of(selector: &Selector) -> Option<Self> {
         let Selector { local, remote } = selector;
-        let is_simple = !local.addresses.is_v6()
-            && !remote.addresses.is_v6()
+        let is_simple = local.addresses.is_v6() == A::IS_V6
+            && remote.addresses.is_v6() == A::IS_V6
             && (local.ports, remote.ports) == (Ports::Any, Ports::Any);
         let protocol = |number: Option<u8>| number.map_or(ANY_PROTOCOL, u16::from);
         is_simple.then(|| Self {
-            local: local.addresses.v4_bounds(),
-            remote: remote.addresses.v4_bounds(),
+            local: local.addresses.bounds().map(A::of),
+            remote: remote.addresses.bounds().map(A::of),
             protocols: [protocol(local.protocol), protocol(remote.protocol)],
             interface: 0,
         })
     }
 
-    /// Whether an inbound IPv4 packet is admitted, by its addresses and its protocol; if
-    /// not, another selector may still admit it.
+    /// That of the first of these selectors that has one.
+    fn first_of(selectors: &[Selector], interface: u16) -> Option<Self> {
+        selectors.iter().find_map(Self::of).map(|simple| Self { interface, ..simple })
+    }
+
+    /// Whether an inbound packet is admitted, by its addresses and its protocol, and the inside
+    /// interface by which it leaves; if not, another selector may still admit it.
     #[inline]
-    fn admits_inbound(&self, ends: V4Ends, protocol: u8) -> bool {
-        let holds = |[first, last]: [u32; 2], address: u32| first <= address && address <= last;
+    fn admits_inbound(&self, ends: Ends<A>, protocol: u8) -> Option<u16> {
+        let holds = |[first, last]: [A; 2], address: A| first <= address && address <= last;
         let number = u16::from(protocol);
-        holds(self.local, ends.destination)
+        let is_admitted = holds(self.local, ends.destination)
             && holds(self.remote, ends.source)
-            && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number)
+            && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number);
+        is_admitted.then_some(self.interface)
     }
 }
 
@@ -96,7 +130,9 @@ pub(crate) struct Tunnels {
     list: Vec<Tunnel>,
     /// The index of each tunnel's current SA, or [`NONE`]; separate, since every packet reads it.
     current: Vec<u32>,
-    admissions: Vec<FastAdmission>,
+    admissions: Vec<FastAdmission<u32>>,
+    /// As long as the last tunnel that admits IPv6 needs.
+    admissions_v6: Vec<FastAdmission<u128>>,
     numbers: HashMap<TunnelId, u32>,
     /// Whether a tunnel without an SA gets one once there are packets for it, so that it can send.
     negotiates: bool,
@@ -176,6 +212,9 @@ impl Tunnels {
     #[inline]
     pub(crate) fn prefetch_admission(&self, number: u32) {
         if let Some(admission) = self.admissions.get(number as usize) {
+            prefetch(admission);
+        }
+        if let Some(admission) = self.admissions_v6.get(number as usize) {
             prefetch(admission);
         }
     }
@@ -305,26 +344,50 @@ impl Tunnels {
 
     fn set_admission(&mut self, number: u32) {
         let Tunnel { selectors, interface, .. } = &self.list[number as usize];
-        let simple = selectors.iter().find_map(FastAdmission::of).unwrap_or(FastAdmission::NOTHING);
-        self.admissions[number as usize] = FastAdmission { interface: *interface, ..simple };
+        let (at, interface) = (number as usize, *interface);
+        let nothing = FastAdmission { interface, ..FastAdmission::NOTHING };
+        self.admissions[at] = FastAdmission::first_of(selectors, interface).unwrap_or(nothing);
+        let v6 = FastAdmission::first_of(selectors, interface);
+        if v6.is_some() && at >= self.admissions_v6.len() {
+            self.admissions_v6.resize(at + 1, FastAdmission::NOTHING);
+        }
+        if let Some(admission) = self.admissions_v6.get_mut(at) {
+            *admission = v6.unwrap_or(FastAdmission::NOTHING);
+        }
     }
 
     /// Whether the fast check admits an inner packet to this tunnel; if not,
     /// [`admits_inbound`](Self::admits_inbound) decides.
     #[inline]
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
-        let (source, destination) = layout.address_numbers(packet);
-        let ends = V4Ends { source: source as u32, destination: destination as u32 };
-        !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
+        let ((source, destination), protocol) = (layout.address_numbers(packet), layout.protocol);
+        let interface = if layout.is_v6 {
+            self.admits_v6(number, source, destination, protocol)
+        } else {
+            self.admits_v4(number, (source as u64) << 32 | destination as u64, protocol)
+        };
+        interface.is_some()
     }
 
     /// Whether the fast check admits an IPv4 packet that is not ICMP, by its addresses, source
     /// before destination. Returns the inside interface by which it leaves.
     #[inline]
     pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> Option<u16> {
-        let ends = V4Ends { source: (addresses >> 32) as u32, destination: addresses as u32 };
-        let admission = &self.admissions[number as usize];
-        admission.admits_inbound(ends, protocol).then_some(admission.interface)
+        let ends = Ends { source: (addresses >> 32) as u32, destination: addresses as u32 };
+        self.admissions[number as usize].admits_inbound(ends, protocol)
+    }
+
+    /// Whether the fast check admits an IPv6 packet that is not ICMPv6; likewise.
+    #[inline]
+    pub(crate) fn admits_v6(
+        &self,
+        number: u32,
+        source: u128,
+        destination: u128,
+        protocol: u8,
+    ) -> Option<u16> {
+        let ends = Ends { source, destination };
+        self.admissions_v6.get(number as usize)?.admits_inbound(ends, protocol)
     }
 
     /// Whether an inner packet may arrive through this tunnel (RFC 4301 section 5.2, step 4).
@@ -453,7 +516,10 @@ mod tests {
                 let mut packet = [0; 60];
                 IpHeader::new(flow.protocol(), flow.source(), flow.destination()).write(&mut packet);
                 let layout = Layout::parse(&packet).expect("a packet");
-                let is_simple = |selector: &Selector| FastAdmission::of(selector).is_some();
+                let is_simple = |selector: &Selector| match flow.is_v6() {
+                    false => FastAdmission::<u32>::of(selector).is_some(),
+                    true => FastAdmission::<u128>::of(selector).is_some(),
+                };
                 let simple = selectors.iter().find(|selector| is_simple(selector));
                 let at_once = simple.is_some_and(|selector| selector.matches_inbound(&flow));
                 prop_assert_eq!(tunnels.admits_at_once(number, &packet, &layout), at_once);

@@ -6,6 +6,7 @@ use std::ffi::CString;
 use convoy_engine::{Engine, Multibuffer, Software};
 
 use crate::callgrind;
+use crate::headers::Headers;
 use crate::path::{Rig, Setting};
 use crate::report;
 
@@ -19,20 +20,30 @@ const WINDOWS: [usize; 3] = [1, 32, 256];
 /// The window for packets that come one at a time, in packets.
 const USUAL_WINDOW: usize = 32;
 
-/// Counts the cases of one engine, proposal, packet length and number of SAs.
+/// Counts the cases of one engine, proposal, kind of headers, packet length and number of SAs.
 ///
 /// # Panics
 /// Without callgrind, and if packets are lost.
-pub(crate) fn run(engine: &str, proposal: &str, bytes: usize, sas: usize) {
+pub(crate) fn run(engine: &str, proposal: &str, headers: &str, [bytes, sas]: [usize; 2]) {
     assert!(callgrind::is_there(), "`count` is for bench/instructions, which runs it under callgrind");
     println!("{}", report::library());
-    let mut cases: Vec<(usize, usize)> = WINDOWS.map(|window| (window, STEADY)).to_vec();
-    if sas == 1 {
-        cases.push((USUAL_WINDOW, 1));
+    let parsed: Headers = headers.parse().unwrap_or_else(|error| panic!("{error}"));
+    // The headers change nothing in what the window does.
+    let mut cases = vec![(USUAL_WINDOW, STEADY)];
+    if parsed == Headers::default() {
+        cases = WINDOWS.map(|window| (window, STEADY)).to_vec();
+        if sas == 1 {
+            cases.push((USUAL_WINDOW, 1));
+        }
     }
     for (window, at_hand) in cases {
-        let setting =
-            Setting { window, link: STEADY, simulated: true, ..Setting::timed(proposal, bytes, sas) };
+        let setting = Setting {
+            headers: parsed,
+            window,
+            link: STEADY,
+            simulated: true,
+            ..Setting::timed(proposal, bytes, sas)
+        };
         let mut rig = Rig::new(&setting, &mut || self::engine(engine));
         // Warms up: allocates memory and fills tables for every SA.
         for _ in 0..sas.max(2 * STEADY).div_ceil(at_hand) {
@@ -43,7 +54,8 @@ pub(crate) fn run(engine: &str, proposal: &str, bytes: usize, sas: usize) {
             for _ in 0..COUNTED / at_hand {
                 rig.pass(at_hand, [way == "out", way == "in"]);
             }
-            let name = format!("{engine} {proposal} {bytes} {sas} {window} {at_hand} {way} {COUNTED}");
+            let name =
+                format!("{engine} {proposal} {headers} {bytes} {sas} {window} {at_hand} {way} {COUNTED}");
             callgrind::dump(&CString::new(name).expect("no NUL"));
         }
         callgrind::stop_instrumentation();

@@ -4,7 +4,8 @@
 //!
 //! - `-- engines`, `-- path` and `-- beside` run one part each.
 //! - `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
-//! - `-- count ENGINE PROPOSAL BYTES SAS` is run by `make bench-instructions` under callgrind.
+//! - `-- count ENGINE PROPOSAL HEADERS BYTES SAS` is run by `make bench-instructions` under
+//!   callgrind; HEADERS is ipv4, ipv6, ipv6-in-ipv4, ipv4-in-udp or ipv6-in-udp.
 //! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
 //! - `-- workers` compares two workers with one.
 //! - `-- iptfs` compares AGGFRAG mode with tunnel mode; `-- iptfs PROPOSAL BYTES SAS` in one case.
@@ -13,6 +14,7 @@ mod beside;
 mod callgrind;
 mod count;
 mod engines;
+mod headers;
 mod iptfs;
 mod path;
 mod report;
@@ -47,7 +49,9 @@ fn main() {
             report::machine();
             beside::report();
         }
-        ["count", engine, proposal, bytes, sas] => count::run(engine, proposal, number(bytes), number(sas)),
+        ["count", engine, proposal, headers, bytes, sas] => {
+            count::run(engine, proposal, headers, [number(bytes), number(sas)]);
+        }
         [part @ ("engines" | "path")] => {
             report::machine();
             if part == "engines" { engines::report() } else { path::report() }

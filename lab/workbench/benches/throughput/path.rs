@@ -10,12 +10,15 @@ use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::PipelineResources;
 use convoy_dataplane::worker::{Side, Worker};
 use convoy_engine::{Engine, Multibuffer, Software};
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::protocol::UDP;
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Frame, FramePool, IpHeader, udp};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::CostModel;
 use convoy_state::Starts;
 
+use crate::headers::Headers;
 use crate::report::{BYTES, row, table};
 use crate::time::ticks;
 use crate::{callgrind, engines};
@@ -56,6 +59,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) proposal: &'a str,
     /// The tunnels' mode, as in the configuration.
     pub(crate) mode: &'a str,
+    pub(crate) headers: Headers,
     /// Inner packet length in bytes.
     pub(crate) bytes: usize,
     pub(crate) sas: usize,
@@ -78,6 +82,7 @@ impl<'a> Setting<'a> {
         Self {
             proposal,
             mode,
+            headers: Headers::default(),
             bytes,
             sas,
             window: WINDOW,
@@ -131,7 +136,7 @@ impl Rig {
 
     /// Sets up the gateways with these engines (encrypting, decrypting) and costs.
     pub(crate) fn with(setting: &Setting<'_>, engines: [Vec<Box<dyn Engine>>; 2], costs: &Costs) -> Self {
-        let &Setting { bytes, sas, link, .. } = setting;
+        let &Setting { headers, bytes, sas, link, .. } = setting;
         let (source, inside_a) = memory::link("source", "inside", link, MTU);
         let (outside_a, outside_b) = memory::link("outside", "outside", link, MTU);
         let (inside_b, sink) = memory::link("inside", "sink", link, MTU);
@@ -144,7 +149,7 @@ impl Rig {
         let pool = FramePool::new(2 * link, 0);
         // A permuted order of the SAs, which caches cannot predict.
         let step = |at: usize| at * 7_919 % sas;
-        let packets = (0..sas).map(|at| udp_packet(bytes, step(at))).collect();
+        let packets = (0..sas).map(|at| udp_packet(headers, bytes, step(at))).collect();
         Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new(), time }
     }
 
@@ -280,7 +285,7 @@ fn worker(
 
 /// The configuration of a site, with one tunnel per host at the second site.
 pub(crate) fn site(setting: &Setting<'_>, site: u8) -> Config {
-    let &Setting { proposal, mode, sas: tunnels, window, workers, resources, .. } = setting;
+    let &Setting { proposal, mode, headers, sas: tunnels, window, workers, resources, .. } = setting;
     let peer = 3 - site;
     let key_bytes = match proposal {
         "aes128gcm16" => 16 + 4,
@@ -290,14 +295,7 @@ pub(crate) fn site(setting: &Setting<'_>, site: u8) -> Config {
     let mut text = format!("[gateway]\nmtu = {MTU}\nworkers = {workers}\n[scheduler]\nwindow = {window}\n");
     for tunnel in 0..tunnels {
         let key = |from: u8| format!("{from:02x}{tunnel:06x}").repeat(key_bytes / 4);
-        let host = |of: u8| {
-            if of == 1 {
-                "10.1.0.9/32".to_owned()
-            } else {
-                format!("10.2.{}.{}/32", tunnel >> 8, tunnel & 255)
-            }
-        };
-        let (local_ts, remote_ts) = (host(site), host(peer));
+        let (local_ts, remote_ts) = (headers.selector(site, tunnel), headers.selector(peer, tunnel));
         let spi = |of: u8| 0x10_0000 * u32::from(of) + tunnel as u32 * u32::from(resources);
         let _ = write!(
             text,
@@ -305,12 +303,12 @@ pub(crate) fn site(setting: &Setting<'_>, site: u8) -> Config {
 [[tunnel]]
 name = "peer-{tunnel}"
 mode = "{mode}"
-local = "192.0.2.{site}"
-remote = "192.0.2.{peer}"
+local = "{}"
+remote = "{}"
 local_ts = ["{local_ts}"]
 remote_ts = ["{remote_ts}"]
 esp_proposal = "{proposal}"
-encap = "none"
+encap = "{}"
 [tunnel.manual]
 spi_in = {}
 spi_out = {}
@@ -318,6 +316,9 @@ key_in = "{}"
 key_out = "{}"
 resources = {resources}
 "#,
+            headers.gateway(site),
+            headers.gateway(peer),
+            headers.encap(),
             spi(site),
             spi(peer),
             key(peer),
@@ -328,16 +329,14 @@ resources = {resources}
 }
 
 /// A packet from the first site to a host of the second.
-pub(crate) fn udp_packet(bytes: usize, host: usize) -> Vec<u8> {
-    let [high, low] = (bytes as u16).to_be_bytes();
-    let mut packet =
-        vec![0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 9, 10, 2, (host >> 8) as u8, host as u8];
-    let sum = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u32>();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    let [high, low] = (bytes as u16 - 20).to_be_bytes();
-    packet.extend([0x10, 0, 0x10, 1, high, low, 0, 0]);
-    packet.resize(bytes, 0x5c);
+pub(crate) fn udp_packet(headers: Headers, bytes: usize, host: usize) -> Vec<u8> {
+    let [source, destination] =
+        [1, 2].map(|site| headers.host(site, host).parse().expect("an address of its family"));
+    let header = IpHeader::new(UDP, source, destination);
+    let mut packet = vec![0x5c; bytes];
+    packet[header.header_len()..][..UDP_HEADER].fill(0);
+    header.write(&mut packet);
+    udp::write(&mut packet[header.header_len()..], 0x1000, 0x1001);
     packet
 }
 

@@ -21,6 +21,7 @@ use convoy_state::Starts;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
+use crate::headers::Headers;
 use crate::path::{MTU, Setting, site, udp_packet, usual_engine};
 use crate::report::{row, table};
 use crate::time::median;
@@ -158,7 +159,8 @@ fn lanes(bytes: usize, tunnels: usize, resources: u16, workers: u16) -> Vec<Lane
         });
         let workers = [ends.next().expect("the first gateway"), ends.next().expect("the second")];
         drop(ends);
-        let packets = (0..tunnels).map(|at| udp_packet(bytes, at * 7_919 % tunnels)).collect();
+        let packets =
+            (0..tunnels).map(|at| udp_packet(Headers::default(), bytes, at * 7_919 % tunnels)).collect();
         let pool = FramePool::new(2 * LINK_PACKETS, 0);
         lanes.push(Lane {
             workers,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::esp::job::CryptoJob;
+use crate::path::classify::ClassifiedBurst;
 
 const CTR_SHA1: Transform =
     Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
@@ -128,4 +129,25 @@ fn the_plain_way_is_taken() {
     let sa = a.ipsec.tables.sad.outbound.hot(0).expect("installed");
     assert_eq!(sa.largest(a.now_ns), 1_446, "what fits 1,500 bytes");
     assert_eq!(sa.largest(a.now_ns + 4_000_000_000), 0, "with the next mark of what was sent lately");
+}
+
+#[test]
+fn packets_of_one_flow_and_sa_are_looked_up_once_whatever_their_headers() {
+    let families = [(false, false), (false, true), (true, false), (true, true)];
+    for ((inner_v6, outer_v6), encap) in
+        families.map(|families| [None, Some(ENCAP)].map(|encap| (families, encap))).concat()
+    {
+        let link = Link { outer_v6, encap, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packets = [100, 200, 1_000].map(|len| link.packet(inner_v6, len));
+        let (mut frames, mut burst) = (a.frames(&packets), ClassifiedBurst::default());
+        a.ipsec.outbound.look_up(&a.ipsec.tables, &mut frames, &mut burst);
+        a.copied(&mut frames);
+        let sent = a.send(&packets);
+        let (mut frames, mut runs) = (b.frames(&sent), Vec::new());
+        Inbound::look_up(&b.ipsec.tables, &mut frames, &mut runs);
+        b.copied(&mut frames);
+        assert_eq!([burst.runs().len(), runs.len()], [1, 1], "{inner_v6} {outer_v6} {encap:?}");
+        assert_eq!(b.receive(&sent).len(), 3);
+    }
 }

@@ -1,0 +1,113 @@
+//! The plain inner packet of either family, as the short way of delivery sees it: TCP or UDP right
+//! behind the IP header.
+
+use convoy_packet::protocol::{IPV4, IPV6};
+use convoy_packet::{PlainV4, PlainV6, ip, ipv4, ipv6};
+
+use super::IpsecConfig;
+use super::mss::is_plain_syn;
+use crate::esp::job::CryptoJob;
+use crate::esp::trailer::unpadded;
+use crate::ip::tos::Ecn;
+use crate::spd::tunnels::Tunnels;
+
+/// A plain packet of one family.
+pub(super) trait PlainInner: Sized {
+    /// The next header of ESP before it.
+    const NEXT_HEADER: u8;
+    /// Length of its IP header, in bytes.
+    const HEADER_BYTES: usize;
+
+    /// Reads a packet; `None` if it is of another family or not plain.
+    fn parse(packet: &[u8]) -> Option<Self>;
+
+    /// As the header says, in bytes; never more than there is.
+    fn total_len(&self) -> usize;
+
+    fn traffic_class(&self) -> u8;
+
+    fn protocol(&self) -> u8;
+
+    /// The inside interface by which it leaves, if the fast check admits it to the tunnel with this
+    /// number.
+    fn admitted(&self, tunnels: &Tunnels, tunnel: u32) -> Option<u16>;
+
+    /// Whether `packet`, which it was read from, is delivered unchanged: it begins no TCP
+    /// connection that has to be clamped, and hops are not counted.
+    #[inline(always)]
+    fn stays(&self, config: &IpsecConfig, packet: &[u8]) -> bool {
+        let is_clamped = || is_plain_syn(packet, Self::HEADER_BYTES, self.protocol());
+        !(config.decrement_ttl || config.mss_clamp.is_on() && is_clamped())
+    }
+
+    /// The packet inside an opened one of ESP in tunnel mode, if it is plain, its padding valid,
+    /// and its ECN field one that the outer one does not change.
+    #[inline(always)]
+    fn opened(packet: &[u8], job: &CryptoJob) -> Option<Self> {
+        let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
+        let inner = Self::parse(body)?;
+        let (payload_len, next) = unpadded(body)?;
+        let is_ecn_same = Ecn::of(ip::traffic_class(packet)) == Ecn::of(inner.traffic_class());
+        (is_ecn_same && next == Self::NEXT_HEADER && inner.total_len() <= payload_len).then_some(inner)
+    }
+}
+
+impl PlainInner for PlainV4 {
+    const NEXT_HEADER: u8 = IPV4;
+    const HEADER_BYTES: usize = ipv4::HEADER_BYTES;
+
+    #[inline(always)]
+    fn parse(packet: &[u8]) -> Option<Self> {
+        Self::parse(packet)
+    }
+
+    #[inline(always)]
+    fn total_len(&self) -> usize {
+        self.total_len
+    }
+
+    #[inline(always)]
+    fn traffic_class(&self) -> u8 {
+        self.traffic_class
+    }
+
+    #[inline(always)]
+    fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    #[inline(always)]
+    fn admitted(&self, tunnels: &Tunnels, tunnel: u32) -> Option<u16> {
+        tunnels.admits_v4(tunnel, self.addresses, self.protocol)
+    }
+}
+
+impl PlainInner for PlainV6 {
+    const NEXT_HEADER: u8 = IPV6;
+    const HEADER_BYTES: usize = ipv6::HEADER_BYTES;
+
+    #[inline(always)]
+    fn parse(packet: &[u8]) -> Option<Self> {
+        Self::parse(packet)
+    }
+
+    #[inline(always)]
+    fn total_len(&self) -> usize {
+        self.total_len
+    }
+
+    #[inline(always)]
+    fn traffic_class(&self) -> u8 {
+        self.traffic_class
+    }
+
+    #[inline(always)]
+    fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    #[inline(always)]
+    fn admitted(&self, tunnels: &Tunnels, tunnel: u32) -> Option<u16> {
+        tunnels.admits_v6(tunnel, self.source, self.destination, self.protocol)
+    }
+}
