@@ -14,8 +14,8 @@ import callgrind
 import stages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Engine, proposal, headers, inner bytes, SAs. One process of the benchmark measures several windows,
-# loads and both directions for each.
+# Engine, proposal, headers, inner bytes, SAs. One process of the benchmark measures several
+# windows, loads and both directions for each.
 RUNS = [
     *(("multibuffer", proposal, "ipv4", 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
     *(("software", "aes128gcm16", "ipv4", 64, sas) for sas in (100, 1)),

@@ -10,13 +10,12 @@
 
 use convoy_config::{Config, EngineConfig};
 use convoy_dataplane::costs::Costs;
-use convoy_engine::{AutoSelect, Engine, EngineKindRow, IdleEngine, selected};
+use convoy_engine::{AlgorithmCost, AutoSelect, Engine, EngineKindRow, IdleEngine, selected};
 use convoy_ipsec::Transform;
-use convoy_scheduler::CostModel;
 
-/// Blocks of the smallest unit that an engine gets, a packet of 64 bytes, and of a window of full
-/// packets: real sizes are in between.
-const BLOCKS: [f64; 2] = [4.0, 32.0 * 91.0];
+/// Packets and the blocks of each of the smallest burst that an engine gets, a packet of 64 bytes,
+/// and of a window of full packets: real sizes are in between.
+const BURSTS: [(u32, u16); 2] = [(1, 4), (32, 91)];
 /// Transforms whose costs the log line names.
 const TOLD: usize = 4;
 
@@ -49,18 +48,16 @@ fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool
         })
 }
 
-fn is_faster(own: CostModel, other: CostModel) -> bool {
-    let ns = |model: CostModel, blocks: f64| model.t_init + model.t_block * blocks;
-    BLOCKS.iter().any(|blocks| ns(own, *blocks) < ns(other, *blocks))
+fn is_faster(own: AlgorithmCost, other: AlgorithmCost) -> bool {
+    BURSTS.iter().any(|(packets, blocks)| own.of_burst(*packets, *blocks) < other.of_burst(*packets, *blocks))
 }
 
 /// `None` if it does not support the transform, or fails.
-fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
+fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<AlgorithmCost> {
     let can = engine.description().transforms.contains(&transform);
-    let cost = can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
+    can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
         cost.inspect_err(|error| tracing::warn!("{error}; this engine is left out of the comparison")).ok()
-    });
-    cost.map(|cost| cost.model)
+    })
 }
 
 /// The transforms of the tunnels, without repetitions.
@@ -80,10 +77,7 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
     let mut reported: Vec<String> = Vec::new();
     for description in engines.iter().flatten().map(|engine| engine.description()) {
         let does = |transform: &&Transform| description.transforms.contains(transform);
-        let row = |transform: &Transform| {
-            let CostModel { t_init, t_block } = costs.of(description, *transform).model;
-            format!("{transform}: {t_init:.0} ns per burst + {t_block:.1} ns per 16 bytes")
-        };
+        let row = |transform: &Transform| format!("{transform}: {}", costs.of(description, *transform));
         let rows: Vec<String> = transforms.iter().take(TOLD).filter(does).map(row).collect();
         let model = if description.is_model { ", modelled timing" } else { "" };
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
@@ -98,6 +92,7 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
 #[cfg(test)]
 mod tests {
     use convoy_engine::Multibuffer;
+    use convoy_scheduler::CostModel;
 
     use super::*;
     use crate::assemble;
@@ -157,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_faster_if_it_is_for_some_multi_packet() {
-        let cost = |t_init, t_block| CostModel { t_init, t_block };
+        let cost = |t_init, t_block| CostModel { t_init, t_block }.into();
         assert!(is_faster(cost(200.0, 5.0), cost(100.0, 10.0)), "for long ones");
         assert!(is_faster(cost(50.0, 20.0), cost(100.0, 10.0)), "for short ones");
         assert!(!is_faster(cost(200.0, 20.0), cost(100.0, 10.0)));

@@ -70,12 +70,28 @@ pub struct CostRow {
     pub t_init_ns: f64,
     /// Per 16 bytes, in ns.
     pub t_block_ns: f64,
+    /// The time for a burst that it takes as it came; not for an engine that takes packets of one
+    /// SA only.
+    pub train: Option<TrainRow>,
     /// For a change of SA inside a burst that it takes as it came, in ns; not for an engine that
     /// takes packets of one SA only.
     pub t_key_ns: Option<f64>,
     /// The worker's cost of handing packets over and taking them back; not for an engine on the
     /// worker's core.
     pub handover: Option<HandoverRow>,
+}
+
+/// The time of an engine for a burst.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrainRow {
+    /// Once per burst, in ns.
+    pub init_ns: f64,
+    /// Per packet, in ns.
+    pub packet_ns: f64,
+    /// Per 16 bytes, in ns.
+    pub block_ns: f64,
+    /// Per 16 bytes of the longest packet, while other vector lanes run empty, in ns.
+    pub longest_ns: f64,
 }
 
 /// The cost for the worker's own core of packets that an engine elsewhere processes.
@@ -144,13 +160,19 @@ fn measure(
     engine: &mut IdleEngine,
     transform: Transform,
 ) -> Result<CostRow, EngineError> {
-    let AlgorithmCost { model, handover, t_key } = cache.cost(engine, transform)?;
+    let AlgorithmCost { model, handover, t_key, train } = cache.cost(engine, transform)?;
     let is_elsewhere = engine.description().placement == Placement::Lookaside;
     Ok(CostRow {
         algorithm: transform.to_string(),
         placement: engine.description().placement.to_string(),
         t_init_ns: model.t_init,
         t_block_ns: model.t_block,
+        train: train.map(|train| TrainRow {
+            init_ns: train.t_init,
+            packet_ns: train.t_packet,
+            block_ns: train.t_block,
+            longest_ns: train.t_longest,
+        }),
         t_key_ns: (engine.description().takes == Takes::Trains).then_some(t_key),
         handover: is_elsewhere.then_some(HandoverRow {
             init_ns: handover.t_init,

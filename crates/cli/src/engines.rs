@@ -1,11 +1,13 @@
 //! `convoy engines`.
 
-use convoy_assembly::engines::{CostRow, DeviceOverview, EngineOverview, HandoverRow, overview, window_ns};
+use convoy_assembly::engines::{
+    CostRow, DeviceOverview, EngineOverview, HandoverRow, TrainRow, overview, window_ns,
+};
 use convoy_config::{Kinds, counted};
 
 use crate::Failure;
 use crate::args::EnginesArgs;
-use crate::table::{Column, folded, number, table_of, word};
+use crate::table::{folded, number, table_of, word};
 
 /// Width without `--wide`, in characters.
 const WIDTH: usize = 80;
@@ -37,9 +39,11 @@ pub fn run(args: &EnginesArgs, kinds: &Kinds) -> Result<(), Failure> {
         println!("{}", text(engine, args.wide));
     }
     if args.calibrate {
-        println!("costs in ns: for a train + for 16 bytes; handover: train + packet + 16 bytes");
+        println!("costs in ns: for a train, each packet, 16 bytes, and 16 bytes of the longest");
+        println!("  packet, while other vector lanes run empty; key: for a change of SA;");
+        println!("  handover: for a train + packet + 16 bytes");
         println!("window: {:.0} ns to sort a packet by its SA", window_ns());
-        println!("  packets are sorted where t_key exceeds t_init plus this");
+        println!("  packets are sorted where a key costs more than a multi-packet plus this");
     }
     if !args.wide {
         println!("--wide lists all algorithms{}", if args.calibrate { " and their costs" } else { "" });
@@ -92,47 +96,43 @@ fn describe(device: &DeviceOverview, is_wide: bool, say: &mut dyn FnMut(&str, &s
     }
 }
 
-/// The costs of one algorithm.
-struct Row<'a> {
-    algorithm: &'a str,
-    /// On the worker's core.
-    inline: Option<&'a CostRow>,
-    /// On a core of its own, or in a device.
-    elsewhere: Option<&'a CostRow>,
-}
-
-/// A line for each algorithm, of the usual ones unless all are asked for.
+/// A table for each placement with a line for each algorithm. Unless all are asked for, of the
+/// usual ones, and without lookaside for an engine that can be inline.
 fn costs(costs: &[CostRow], is_wide: bool) -> String {
-    let mut rows: Vec<Row<'_>> = Vec::new();
-    for cost in costs.iter().filter(|cost| is_wide || USUAL.contains(&cost.algorithm.as_str())) {
-        let at = rows.iter().position(|row| row.algorithm == cost.algorithm).unwrap_or_else(|| {
-            rows.push(Row { algorithm: &cost.algorithm, inline: None, elsewhere: None });
-            rows.len() - 1
-        });
-        let place = if cost.handover.is_none() { &mut rows[at].inline } else { &mut rows[at].elsewhere };
-        *place = Some(cost);
-    }
-    let mut columns = vec![word("  algorithm", |row: &Row<'_>| format!("  {}", row.algorithm))];
-    if rows.iter().any(|row| row.inline.is_some()) {
-        columns.extend([number("inline", |row: &Row<'_>| model(row.inline)), t_key(|row| row.inline)]);
-    }
-    if rows.iter().any(|row| row.elsewhere.is_some()) {
-        columns.push(number("lookaside", |row: &Row<'_>| model(row.elsewhere)));
-        columns.push(number("handover", |row: &Row<'_>| {
-            row.elsewhere.and_then(|cost| cost.handover.as_ref()).map_or_else(String::new, handover)
-        }));
-    }
-    table_of(&columns, &rows, None)
+    let shown = |cost: &&CostRow| is_wide || USUAL.contains(&cost.algorithm.as_str());
+    let (elsewhere, inline): (Vec<&CostRow>, Vec<&CostRow>) =
+        costs.iter().filter(shown).partition(|cost| cost.handover.is_some());
+    let is_short = !is_wide && !inline.is_empty();
+    let placements = [("  inline", inline), ("  lookaside", elsewhere)];
+    let tables = placements.into_iter().filter(|(_, rows)| !rows.is_empty());
+    let tables = tables.take(if is_short { 1 } else { 2 });
+    tables.map(|(placement, rows)| table(placement, &rows)).collect::<Vec<_>>().join("\n")
 }
 
-fn model(cost: Option<&CostRow>) -> String {
-    cost.map_or_else(|| "-".to_owned(), |cost| format!("{:.0} + {:.2}", cost.t_init_ns, cost.t_block_ns))
+fn table(placement: &str, rows: &[&CostRow]) -> String {
+    let of_train = |of: fn(&TrainRow) -> f64, digits: usize| {
+        move |row: &&CostRow| row.train.as_ref().map_or_else(none, |train| format!("{:.digits$}", of(train)))
+    };
+    let mut columns = vec![
+        word(placement, |row: &&CostRow| format!("  {}", row.algorithm)),
+        number("train", |row: &&CostRow| {
+            format!("{:.0}", row.train.as_ref().map_or(row.t_init_ns, |train| train.init_ns))
+        }),
+        number("packet", of_train(|train| train.packet_ns, 0)),
+        number("16 B", |row: &&CostRow| {
+            format!("{:.2}", row.train.as_ref().map_or(row.t_block_ns, |train| train.block_ns))
+        }),
+        number("longest", of_train(|train| train.longest_ns, 1)),
+        number("key", |row: &&CostRow| row.t_key_ns.map_or_else(none, |ns| format!("{ns:.1}"))),
+    ];
+    if rows.iter().any(|row| row.handover.is_some()) {
+        columns.push(number("handover", |row: &&CostRow| row.handover.as_ref().map_or_else(none, handover)));
+    }
+    table_of(&columns, rows, None)
 }
 
-fn t_key<'a>(of: fn(&Row<'a>) -> Option<&'a CostRow>) -> Column<'a, Row<'a>> {
-    number("t_key", move |row: &Row<'a>| {
-        of(row).and_then(|cost| cost.t_key_ns).map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}"))
-    })
+fn none() -> String {
+    "-".to_owned()
 }
 
 /// Components of the handover cost.
@@ -153,6 +153,12 @@ mod tests {
             placement: String::new(),
             t_init_ns: 12_345.6,
             t_block_ns: 123.456,
+            train: Some(TrainRow {
+                init_ns: 12_345.6,
+                packet_ns: 1_234.5,
+                block_ns: 123.456,
+                longest_ns: 123.4,
+            }),
             t_key_ns: (!is_elsewhere).then_some(1_234.5),
             handover: is_elsewhere.then_some(HandoverRow {
                 init_ns: 12_345.6,
@@ -191,8 +197,10 @@ mod tests {
         let text = text(&engine("multibuffer"), true);
         let lines =
             |name: &str| text.lines().filter(|line| line.split_whitespace().next() == Some(name)).count();
-        assert_eq!(lines("aes256-sha54"), 1, "{text}");
-        let row = "12346 + 123.46  1234.5  12346 + 123.46  12346 + 123 + 12.34";
-        assert!(text.lines().any(|line| line.ends_with(row)), "{text}");
+        assert_eq!(lines("aes256-sha54"), 2, "of both placements:\n{text}");
+        let columns = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        for row in ["12346 1234 123.46 123.4 1234.5", "12346 1234 123.46 123.4 - 12346 + 123 + 12.34"] {
+            assert!(text.lines().any(|line| columns(line) == row), "{row}:\n{text}");
+        }
     }
 }

@@ -60,7 +60,7 @@ impl CostModels {
 /// Configured is the engine's own time; the cost of handing packets over depends on the machine and
 /// is as measured.
 fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost {
-    AlgorithmCost { model: stated.model, ..measured }
+    AlgorithmCost { model: stated.model, train: None, ..measured }
 }
 
 /// A cost that was measured while the gateway runs.

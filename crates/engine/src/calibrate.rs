@@ -13,6 +13,7 @@ mod rig;
 mod tests;
 mod trip;
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use convoy_ipsec::{
     Cipher, CryptoJob, CryptoPacket, CryptoStatus, Direction, FinishContext, KeyMaterial, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
-use convoy_scheduler::{CostModel, Handover};
+use convoy_scheduler::{CostModel, Handover, TrainModel};
 
 pub use cache::{CacheError, CacheWarning, CalibrationCache};
 pub use fingerprint::fingerprint;
@@ -28,7 +29,7 @@ pub use known::KnownCosts;
 pub use rig::Rig;
 
 use crate::{Engine, EngineDescription, EngineError, Placement, Takes};
-use fit::{Point, fit, fit_handover};
+use fit::{Point, fit, fit_handover, fit_train};
 use keys::t_key;
 use trip::Traveller;
 
@@ -71,12 +72,39 @@ pub struct AlgorithmCost {
     pub handover: Handover,
     /// The engine's cost of a change of SA inside a train; 0 for one that takes multi-packets only.
     pub t_key: f64,
+    /// Its own time for a train; `None` for one that takes multi-packets only.
+    pub train: Option<TrainModel>,
+}
+
+impl AlgorithmCost {
+    /// The engine's own time for a burst of this many packets of `blocks` blocks each, in ns.
+    pub fn of_burst(&self, packets: u32, blocks: u16) -> f64 {
+        let CostModel { t_init, t_block } =
+            self.train.map_or(self.model, |train| train.line(packets, blocks));
+        t_init + t_block * f64::from(packets) * f64::from(blocks)
+    }
+}
+
+impl fmt::Display for AlgorithmCost {
+    /// The engine's own time for a burst.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(TrainModel { t_init, t_packet, t_block, t_longest }) = self.train else {
+            let CostModel { t_init, t_block } = self.model;
+            return write!(f, "{t_init:.0} ns per burst + {t_block:.1} per 16 bytes");
+        };
+        write!(f, "{t_init:.0} ns per burst + {t_packet:.0} per packet + {t_block:.1} per 16 bytes")?;
+        if t_longest > 0.0 {
+            write!(f, " + {t_longest:.1} per 16 bytes of the longest")?;
+        }
+        Ok(())
+    }
 }
 
 impl From<CostModel> for AlgorithmCost {
-    /// Without the costs of a handover and of a change of SA.
+    /// Without the costs of a handover and of a change of SA; a train costs as much as a
+    /// multi-packet.
     fn from(model: CostModel) -> Self {
-        Self { model, handover: Handover::default(), t_key: 0.0 }
+        Self { model, handover: Handover::default(), t_key: 0.0, train: None }
     }
 }
 
@@ -112,16 +140,24 @@ impl IdleEngine {
         let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
         engine.install_key(CALIBRATION_SA, &keys)?;
         let mut traveller = Traveller::new(PACKETS[PACKETS.len() - 1]);
-        let points = measure(engine, transform, &mut traveller);
+        let points = measure(engine, transform, &mut traveller, times);
         let measured = points.and_then(|points| match engine.description().takes {
-            Takes::Trains => Ok((points, t_key(engine, &keys, transform, &mut traveller)?)),
-            Takes::MultiPackets => Ok((points, 0.0)),
+            Takes::Trains => {
+                let [trains, _] = if engine.description().placement == Placement::Inline {
+                    measure(engine, transform, &mut traveller, times_in_place)?
+                } else {
+                    points.clone()
+                };
+                let t_key = t_key(engine, &keys, transform, &mut traveller)?;
+                Ok((points, t_key, Some(fit_train(&trains))))
+            }
+            Takes::MultiPackets => Ok((points, 0.0, None)),
         });
         engine.remove_key(CALIBRATION_SA);
-        let ([own, handover], t_key) = measured?;
+        let ([own, handover], t_key, train) = measured?;
         let is_elsewhere = engine.description().placement == Placement::Lookaside;
         let handover = if is_elsewhere { fit_handover(&handover) } else { Handover::default() };
-        Ok(AlgorithmCost { model: fit(&own), handover, t_key })
+        Ok(AlgorithmCost { model: fit(&own), handover, t_key, train })
     }
 }
 
@@ -131,11 +167,15 @@ impl From<Box<dyn Engine>> for IdleEngine {
     }
 }
 
+/// Measures a multi-packet: the engine's time for it and the caller's, in ns.
+type Times = fn(&mut dyn Engine, Vec<CryptoPacket>, &mut Traveller) -> Result<[f64; 2], EngineError>;
+
 /// The points of the engine's time and of the caller's.
 fn measure(
     engine: &mut dyn Engine,
     transform: Transform,
     traveller: &mut Traveller,
+    times: Times,
 ) -> Result<[Vec<Point>; 2], EngineError> {
     let mut sizes: Vec<(usize, usize)> =
         PACKETS.into_iter().flat_map(|count| BYTES.map(|bytes| (count, bytes))).collect();
@@ -225,4 +265,21 @@ fn times(
     times.iter_mut().for_each(|times| times.sort_unstable());
     let [own, handovers] = &times;
     Ok([own[own.len() / 2] as f64, handovers[handovers.len() / QUICKER_HANDOVERS] as f64])
+}
+
+/// The median time of an engine on the caller's core for `packets`, which it gets as from a worker:
+/// in place. The caller's is 0.
+fn times_in_place(
+    engine: &mut dyn Engine,
+    mut packets: Vec<CryptoPacket>,
+    traveller: &mut Traveller,
+) -> Result<[f64; 2], EngineError> {
+    traveller.in_place(engine, &mut packets)?;
+    let (mut times, start) = (Vec::with_capacity(*ROUNDS.end()), Instant::now());
+    while times.len() < *ROUNDS.start() || (times.len() < *ROUNDS.end() && start.elapsed() < TIME_PER_POINT) {
+        times.push(traveller.in_place(engine, &mut packets)?.max(1));
+    }
+    packets.into_iter().for_each(|packet| traveller.pool.give_back(packet.frame));
+    times.sort_unstable();
+    Ok([times[times.len() / 2] as f64, 0.0])
 }

@@ -56,13 +56,12 @@ fn measure(costs: &mut Costs, wanted: &Receiver<Transform>, ahead: Vec<Transform
         };
         let Some(transform) = next else { break };
         for measured in costs.measure(transform) {
-            let AlgorithmCost { model, handover, t_key } = measured.cost;
+            let AlgorithmCost { handover, t_key, .. } = measured.cost;
             tracing::debug!(
-                "engine {}: calibrated {transform}: {:.0} ns per burst + {:.1} ns per 16 bytes + {t_key:.1} ns \
-                 per change of SA; handover by the worker: {:.0} ns + {:.0} ns per packet + {:.1} ns per 16 bytes",
+                "engine {}: calibrated {transform}: {} + {t_key:.1} ns per change of SA; \
+                 handover by the worker: {:.0} ns + {:.0} ns per packet + {:.1} ns per 16 bytes",
                 measured.engine.name,
-                model.t_init,
-                model.t_block,
+                measured.cost,
                 handover.t_init,
                 handover.t_packet,
                 handover.t_block

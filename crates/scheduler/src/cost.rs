@@ -25,6 +25,32 @@ impl CostModel {
     }
 }
 
+/// An engine's time for a train: `t_init + t_packet * k + t_block * n + t_longest * m`, in ticks,
+/// for `k` packets of `n` blocks in all, the longest of which has `m`. An engine that works on
+/// several packets at a time, each in a vector lane, pays for the longest one while the other lanes
+/// run empty, so that a packet alone may take as long as a burst.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrainModel {
+    /// Paid once per train.
+    pub t_init: f64,
+    /// Paid for each packet.
+    pub t_packet: f64,
+    /// Paid for each block.
+    pub t_block: f64,
+    /// Paid for each block of the longest packet.
+    pub t_longest: f64,
+}
+
+impl TrainModel {
+    /// The time as a line over blocks, for this many packets of which the longest has `longest`
+    /// blocks.
+    #[inline]
+    pub fn line(&self, packets: u32, longest: u16) -> CostModel {
+        let of_packets = self.t_packet * f64::from(packets) + self.t_longest * f64::from(longest);
+        CostModel { t_init: self.t_init + of_packets, t_block: self.t_block }
+    }
+}
+
 /// What the caller's own core pays to hand packets to an engine elsewhere and to take them back:
 /// `t_init + t_packet * packets + t_block * n`, in ticks, with `n` in blocks of 16 bytes. It
 /// consists of copies of the input, the queue both ways, and cache lines written by another core.
@@ -103,6 +129,8 @@ pub(crate) struct CostTable {
     handovers: Vec<Handover>,
     /// The cost of a change of SA inside a train, with the same indices as far as set.
     t_keys: Vec<f64>,
+    /// The time for trains, with the same indices as far as set: otherwise that of a multi-packet.
+    trains: Vec<Option<TrainModel>>,
     /// The caller's cost for a packet that passes the window.
     window_cost: f64,
     /// For each algorithm, the measurements since engines without any were last looked for.
@@ -132,6 +160,7 @@ impl CostTable {
             calibrated,
             handovers: Vec::new(),
             t_keys: Vec::new(),
+            trains: Vec::new(),
             window_cost: 0.0,
             recent: Vec::new(),
             prices: vec![0; engines.len()],
@@ -190,6 +219,31 @@ impl CostTable {
             self.t_keys.resize(rows, 0.0);
         }
         self.t_keys[algorithm * self.engines + engine] = t_key;
+    }
+
+    pub(crate) fn set_train(&mut self, engine: usize, algorithm: usize, train: Option<TrainModel>) {
+        let rows = (algorithm + 1) * self.engines;
+        if train.is_some() && self.trains.len() < rows {
+            self.trains.resize(rows, None);
+        }
+        if let Some(place) = self.trains.get_mut(algorithm * self.engines + engine) {
+            *place = train;
+        }
+    }
+
+    /// An engine's time for a train as a line over blocks, if it was set.
+    #[inline]
+    pub(crate) fn train(
+        &self,
+        engine: usize,
+        algorithm: u16,
+        packets: u32,
+        longest: u16,
+    ) -> Option<CostModel> {
+        let at = usize::from(algorithm) * self.engines + engine;
+        let CostModel { t_init, t_block } = self.trains.get(at)?.as_ref()?.line(packets, longest);
+        let ratio = self.calibrated[at].ratio;
+        Some(CostModel { t_init: t_init * ratio, t_block: t_block * ratio })
     }
 
     pub(crate) fn set_window_cost(&mut self, ticks_per_packet: f64) {

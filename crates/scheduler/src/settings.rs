@@ -1,6 +1,6 @@
 //! What the caller tells the scheduler about its engines and its own core.
 
-use crate::cost::{CostModel, Handover};
+use crate::cost::{CostModel, Handover, TrainModel};
 use crate::scheduler::Scheduler;
 
 impl<T, R> Scheduler<T, R> {
@@ -68,6 +68,12 @@ impl<T, R> Scheduler<T, R> {
     /// and the [window's](Self::set_window_cost), packets are bundled by SA.
     pub fn set_t_key(&mut self, engine: usize, algorithm: u16, t_key: f64) {
         self.costs.set_t_key(engine, usize::from(algorithm), t_key);
+    }
+
+    /// Sets an engine's time for trains of an algorithm; `None`, the default, if that is the time
+    /// for a multi-packet.
+    pub fn set_train(&mut self, engine: usize, algorithm: u16, train: Option<TrainModel>) {
+        self.costs.set_train(engine, usize::from(algorithm), train);
     }
 
     /// Sets the caller's cost of sorting a packet by SA in the window, in ticks; 0 by default.

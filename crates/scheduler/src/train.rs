@@ -25,13 +25,27 @@ const PARTS: usize = 4;
 pub struct TrainPart {
     /// The algorithm.
     pub algorithm: u16,
-    /// The size of its packets in blocks of 16 bytes.
+    /// The size of its longest packet in blocks of 16 bytes: no packet has more than fit here.
+    pub longest: u16,
+    /// The size of its packets in blocks.
     pub blocks: u32,
+    /// How many packets it has.
+    pub packets: u32,
     /// How many of its packets have an SA other than that of the previous packet in the train.
     pub changes: u32,
     /// The number of SAs of its packets, and hence of multi-packets that the window would make of
     /// them. Used only if an engine on the caller's core does not take trains.
     pub sas: u32,
+}
+
+impl TrainPart {
+    /// Counts a packet of this many blocks.
+    #[inline]
+    pub fn add(&mut self, blocks: u32) {
+        self.packets += 1;
+        self.blocks += blocks;
+        self.longest = self.longest.max(blocks as u16);
+    }
 }
 
 /// The parts of a train by algorithm.

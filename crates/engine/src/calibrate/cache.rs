@@ -5,7 +5,7 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use convoy_ipsec::Transform;
-use convoy_scheduler::{CostModel, Handover};
+use convoy_scheduler::{CostModel, Handover, TrainModel};
 use serde::{Deserialize, Serialize};
 
 use super::contention::Contention;
@@ -45,7 +45,7 @@ pub struct CacheError {
 }
 
 /// The file's format: raised whenever it changes, so that what an older file lacks is measured.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// The part common to all formats.
 #[derive(Deserialize)]
@@ -80,10 +80,12 @@ struct CacheEntry {
     handover_packet_ns: f64,
     handover_block_ns: f64,
     t_key_ns: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    train_ns: Option<[f64; 4]>,
 }
 
 impl CacheEntry {
-    fn times_ns(&self) -> [f64; 6] {
+    fn times_ns(&self) -> impl Iterator<Item = f64> {
         let Self {
             t_init_ns,
             t_block_ns,
@@ -91,9 +93,12 @@ impl CacheEntry {
             handover_packet_ns,
             handover_block_ns,
             t_key_ns,
+            train_ns,
             ..
         } = *self;
         [t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns, t_key_ns]
+            .into_iter()
+            .chain(train_ns.into_iter().flatten())
     }
 
     fn cost(&self) -> AlgorithmCost {
@@ -105,6 +110,12 @@ impl CacheEntry {
                 t_block: self.handover_block_ns,
             },
             t_key: self.t_key_ns,
+            train: self.train_ns.map(|[t_init, t_packet, t_block, t_longest]| TrainModel {
+                t_init,
+                t_packet,
+                t_block,
+                t_longest,
+            }),
         }
     }
 }
@@ -231,7 +242,7 @@ impl CalibrationCache {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
         let reliable = self.known.0.iter().filter(|(key, _)| !self.disturbed.contains(*key));
         let cost = reliable.map(|((engine, placement, transform), cost)| {
-            let AlgorithmCost { model, handover, t_key } = cost;
+            let AlgorithmCost { model, handover, t_key, train } = cost;
             CacheEntry {
                 engine: engine.clone(),
                 placement: placement.clone(),
@@ -242,6 +253,7 @@ impl CalibrationCache {
                 handover_packet_ns: handover.t_packet,
                 handover_block_ns: handover.t_block,
                 t_key_ns: *t_key,
+                train_ns: train.map(|train| [train.t_init, train.t_packet, train.t_block, train.t_longest]),
             }
         });
         let file = CacheFile { format: FORMAT, fingerprint: self.fingerprint.clone(), cost: cost.collect() };
@@ -277,7 +289,7 @@ fn read(path: &Path, fingerprint: &str) -> Result<KnownCosts, CacheWarning> {
         return Err(CacheWarning::Stale { path: path.to_owned(), found: file.fingerprint });
     }
     let is_time = |ns: f64| ns.is_finite() && ns >= 0.0;
-    if let Some(bad) = file.cost.iter().find(|entry| !entry.times_ns().into_iter().all(is_time)) {
+    if let Some(bad) = file.cost.iter().find(|entry| !entry.times_ns().all(is_time)) {
         return Err(unreadable(format!("{} {}: not a time", bad.engine, bad.transform)));
     }
     let costs = file.cost.into_iter().map(|entry| {

@@ -1,6 +1,6 @@
 //! Lines through measured times.
 
-use convoy_scheduler::{CostModel, Handover};
+use convoy_scheduler::{CostModel, Handover, TrainModel};
 
 /// A multi-packet and its time.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,14 @@ const SINGULAR: f64 = 1e-12;
 pub(super) fn fit(points: &[Point]) -> CostModel {
     let [t_init, t_block] = least_squares(points, |point| [1.0, point.blocks]);
     CostModel { t_init, t_block }
+}
+
+/// An engine's own time for a train, over packets, blocks in all and those of the longest packet.
+/// The packets of each point are of one length.
+pub(super) fn fit_train(points: &[Point]) -> TrainModel {
+    let parts = |point: &Point| [1.0, point.packets, point.blocks, point.blocks / point.packets];
+    let [t_init, t_packet, t_block, t_longest] = least_squares(points, parts);
+    TrainModel { t_init, t_packet, t_block, t_longest }
 }
 
 /// The time of the caller's core, over packets and blocks: copies count by the block, cache lines
@@ -98,6 +106,16 @@ mod tests {
         let mut points = points(|_, blocks| t_init + t_block * blocks);
         points.iter_mut().enumerate().for_each(|(at, point)| point.ns *= noise(at));
         fit(&points)
+    }
+
+    #[test]
+    fn the_terms_of_a_train_are_found_again() {
+        let points =
+            points(|packets, blocks| 40.0 + 20.0 * packets + 10.0 * blocks + 50.0 * blocks / packets);
+        let TrainModel { t_init, t_packet, t_block, t_longest } = fit_train(&points);
+        for (found, expected) in [(t_init, 40.0), (t_packet, 20.0), (t_block, 10.0), (t_longest, 50.0)] {
+            assert!((found - expected).abs() < 1e-3 * expected, "{found}, not {expected}");
+        }
     }
 
     #[test]

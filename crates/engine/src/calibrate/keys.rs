@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use convoy_ipsec::{CryptoPacket, CryptoStatus, KeyMaterial, SaIndex, Transform};
+use convoy_ipsec::{CryptoPacket, KeyMaterial, SaIndex, Transform};
 
 use super::trip::Traveller;
 use super::{CALIBRATION_SA, ROUNDS, TIME_PER_POINT, sample_packet};
-use crate::{Engine, EngineError, Placement};
+use crate::{Engine, EngineError};
 
 /// Packets of a train. They are short, since changes weigh most between short packets.
 const TRAIN: usize = 16;
@@ -56,26 +56,9 @@ fn shortest(
     let mut rounds = 0;
     while rounds <= *ROUNDS.start() || (rounds <= *ROUNDS.end() && start.elapsed() < TIME_PER_POINT) {
         for (train, shortest) in trains.iter_mut().zip(&mut shortest) {
-            *shortest = time_ns(engine, train, traveller)?.min(*shortest);
+            *shortest = traveller.in_place(engine, train)?.min(*shortest);
         }
         rounds += 1;
     }
     Ok(shortest)
-}
-
-/// The engine's time for a train. An engine on the caller's core gets it as from a worker: in
-/// place.
-fn time_ns(
-    engine: &mut dyn Engine,
-    train: &mut Vec<CryptoPacket>,
-    traveller: &mut Traveller,
-) -> Result<u64, EngineError> {
-    train.iter_mut().for_each(|packet| packet.status = CryptoStatus::Pending);
-    let is_inline = engine.description().placement == Placement::Inline;
-    if let Some(in_place) = if is_inline { engine.in_place() } else { None } {
-        let start = Instant::now();
-        in_place.process(train);
-        return Ok(start.elapsed().as_nanos() as u64);
-    }
-    Ok(traveller.go(engine, train)?.ns)
 }

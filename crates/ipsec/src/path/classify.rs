@@ -1,7 +1,7 @@
-//! Classification of a burst from the inside. All packets are looked up before the first is changed:
-//! the memory for the look-ups is then fetched for several packets at a time, and waiting for it is
-//! most of what thousands of SAs cost. Consecutive packets that look alike form a run, which is
-//! looked up once.
+//! Classification of a burst from the inside. All packets are looked up before the first is
+//! changed: the memory for the look-ups is then fetched for several packets at a time, and waiting
+//! for it is most of what thousands of SAs cost. Consecutive packets that look alike form a run,
+//! which is looked up once.
 
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
 use convoy_packet::ipv6::HEADER_BYTES as IPV6_HEADER;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Research, SchedulerConfig};
-use crate::cost::{CostModel, EngineModel, Handover};
+use crate::cost::{CostModel, EngineModel, Handover, TrainModel};
 use crate::heuristic::{Heuristic, HeuristicFactory, Pick, View};
 
 const HERE: usize = 0;
@@ -24,7 +24,7 @@ fn scheduler(costs: [(f64, f64); 2], config: SchedulerConfig) -> Scheduler<u32> 
 }
 
 fn part(algorithm: u16, blocks: u32) -> TrainPart {
-    TrainPart { algorithm, blocks, changes: 0, sas: 1 }
+    TrainPart { algorithm, blocks, sas: 1, ..TrainPart::default() }
 }
 
 fn parts_of(parts: &[TrainPart]) -> Parts {
@@ -136,7 +136,9 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
                 scheduler.set_takes_trains(HERE);
             }
             scheduler.set_t_key(HERE, 0, if bundled { 1e9 } else { 2.0 });
-            let of = |algorithm| burst(&[TrainPart { algorithm, blocks: 100, changes: 7, sas: 8 }]);
+            let of = |algorithm| {
+                burst(&[TrainPart { algorithm, blocks: 100, changes: 7, sas: 8, ..TrainPart::default() }])
+            };
             let is_train = if takes && !bundled { Admission::Whole } else { Admission::BySa };
             let admissions = [0, 1, 2].map(|algorithm| scheduler.admission(&of(algorithm)));
             assert_eq!(admissions, [is_train, Admission::BySa, Admission::BySa]);
@@ -175,12 +177,46 @@ fn each_change_of_sa_inside_a_train_costs_t_key() {
         Some(TrainChoice { engine: THERE, wait: 0, processing }) => processing,
         other => panic!("{other:?}"),
     };
-    let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, sas: 0 };
+    let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, ..TrainPart::default() };
     assert_eq!([0, 1, 31].map(|changes| processing(&[part(0, changes)])), [110, 112, 172]);
     // The second algorithm takes twice the time per block.
     assert_eq!(processing(&[part(0, 3), part(1, 4)]), 110 + 3 * 2 + 200 + 4 * 2);
     scheduler.set_available(THERE, false);
     assert_eq!(choice(&scheduler, &[part(0, 31)], Input::More), to(HERE, 0, 110 + 31 * 9));
+}
+
+#[test]
+fn a_packet_alone_is_left_to_the_engine_without_lanes_and_a_burst_goes_to_the_one_with_lanes() {
+    let engine = |t_block| EngineModel {
+        name: String::new(),
+        is_cpu: true,
+        depth: 1,
+        costs: vec![Some(CostModel { t_init: 100.0, t_block })],
+    };
+    let config = SchedulerConfig { correct: true, ..SchedulerConfig::default() };
+    let mut scheduler = Scheduler::<u32>::new(config, vec![engine(10.0), engine(50.0)]).expect("in range");
+    (0..2).for_each(|engine| scheduler.set_takes_trains(engine));
+    let lanes = TrainModel { t_init: 100.0, t_packet: 20.0, t_block: 10.0, t_longest: 50.0 };
+    scheduler.set_train(0, 0, Some(lanes));
+    let part = |packets, longest: u16| TrainPart {
+        packets,
+        longest,
+        blocks: packets * u32::from(longest),
+        sas: 1,
+        ..TrainPart::default()
+    };
+    let (alone, burst) = (part(1, 91), part(32, 91));
+    assert_eq!(choice(&scheduler, &[alone], Input::Paused), to(1, 0, 100 + 50 * 91));
+    let of_burst = 100 + 20 * 32 + 10 * 32 * 91 + 50 * 91;
+    assert_eq!(choice(&scheduler, &[burst], Input::Paused), to(0, 0, of_burst));
+    // A correction is one of the whole time.
+    for _ in 0..500 {
+        let predicted = scheduler.train_cost(0, &[burst]);
+        scheduler.costs.correct(0, 0, predicted, 2 * of_burst);
+    }
+    assert_eq!(scheduler.train_cost(0, &[burst]), 2 * of_burst);
+    scheduler.set_train(0, 0, None);
+    assert_eq!(scheduler.train_cost(0, &[burst]), 2 * (100 + 10 * 32 * 91), "that of a multi-packet");
 }
 
 #[test]
@@ -216,7 +252,7 @@ fn beside_multi_packets(is_cpu: bool, t_block: f64) -> Scheduler<u32> {
 #[test]
 fn an_engine_on_the_core_that_takes_one_sa_at_a_time_gets_a_burst_if_it_gains_more_than_the_window_costs() {
     let admission = |t_block, sas, outstanding| {
-        let parts = [TrainPart { algorithm: 0, blocks: 100, changes: 31, sas }];
+        let parts = [TrainPart { blocks: 100, changes: 31, sas, ..TrainPart::default() }];
         let scheduler = beside_multi_packets(true, t_block);
         assert_eq!(choice(&scheduler, &parts, Input::Paused), to(0, 0, 110));
         scheduler.admission(&Burst { outstanding, ..burst(&parts) })
@@ -233,7 +269,7 @@ fn an_engine_on_the_core_that_takes_one_sa_at_a_time_gets_a_burst_if_it_gains_mo
 
 #[test]
 fn burst_goes_by_sa_where_an_engine_without_trains_is_elsewhere_or_alone() {
-    let burst = burst(&[TrainPart { algorithm: 0, blocks: 100, changes: 31, sas: 32 }]);
+    let burst = burst(&[TrainPart { blocks: 100, changes: 31, sas: 32, ..TrainPart::default() }]);
     assert_eq!(beside_multi_packets(false, 9.0).admission(&burst), Admission::BySa);
     let mut alone = beside_multi_packets(true, 9.0);
     assert_eq!(alone.admission(&burst), Admission::Whole);
@@ -251,7 +287,7 @@ fn burst_goes_by_sa_where_an_engine_without_trains_is_elsewhere_or_alone() {
 #[test]
 fn what_is_done_again_goes_by_the_policy_or_to_an_engine_that_takes_trains() {
     let mut scheduler = beside_multi_packets(true, 0.1);
-    let burst = burst(&[TrainPart { algorithm: 0, blocks: 100, changes: 0, sas: 1 }]);
+    let burst = burst(&[part(0, 100)]);
     let by_sa = scheduler.give_again(0, Some(7), &burst).expect("both are idle");
     assert_eq!((by_sa.engine, by_sa.predicted_processing), (1, 40));
     let train = scheduler.give_again(0, None, &burst).expect("the other is idle");

@@ -39,7 +39,9 @@ impl<T, R> Scheduler<T, R> {
     /// The time for a part as a train of its own.
     #[inline]
     pub(super) fn part_cost(&self, engine: usize, model: CostModel, part: &TrainPart) -> u64 {
-        let changes = self.costs.t_key(engine, part.algorithm) * f64::from(part.changes);
-        CostModel { t_init: model.t_init + changes, ..model }.cost(part.blocks.into())
+        let TrainPart { algorithm, blocks, packets, longest, changes, .. } = *part;
+        let model = self.costs.train(engine, algorithm, packets, longest).unwrap_or(model);
+        let changes = self.costs.t_key(engine, algorithm) * f64::from(changes);
+        CostModel { t_init: model.t_init + changes, ..model }.cost(blocks.into())
     }
 }

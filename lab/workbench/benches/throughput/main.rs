@@ -7,11 +7,13 @@
 //! - `-- count ENGINE PROPOSAL HEADERS BYTES SAS` is run by `make bench-instructions` under
 //!   callgrind; HEADERS is ipv4, ipv6, ipv6-in-ipv4, ipv4-in-udp or ipv6-in-udp.
 //! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
+//! - `-- choice` compares two engines on the worker's core, each alone and both.
 //! - `-- workers` compares two workers with one.
 //! - `-- iptfs` compares AGGFRAG mode with tunnel mode; `-- iptfs PROPOSAL BYTES SAS` in one case.
 
 mod beside;
 mod callgrind;
+mod choice;
 mod count;
 mod engines;
 mod headers;
@@ -39,6 +41,10 @@ fn main() {
         ["workers"] => {
             report::machine();
             workers::report();
+        }
+        ["choice"] => {
+            report::machine();
+            choice::report();
         }
         ["iptfs"] => {
             report::machine();

@@ -210,7 +210,7 @@ impl CryptoStage {
                 burst.parts = None;
                 continue;
             };
-            part.blocks += packet.blocks();
+            part.add(packet.blocks());
             part.changes += u32::from(last.is_some_and(|last| last != packet.sa));
             last = Some(packet.sa);
         }
@@ -233,13 +233,12 @@ impl CryptoStage {
 /// A burst whose packets have one algorithm.
 fn burst_of_one<'a>(algorithm: u16, packets: impl Iterator<Item = &'a CryptoPacket>) -> Burst {
     let mut part = TrainPart { algorithm, ..TrainPart::default() };
-    let (mut count, mut bytes, mut last) = (0, 0, None);
+    let (mut bytes, mut last) = (0, None);
     for packet in packets {
-        count += 1;
         bytes += packet.frame.len() as u64;
-        part.blocks += packet.blocks();
+        part.add(packet.blocks());
         part.changes += u32::from(last.is_some_and(|last| last != packet.sa));
         last = Some(packet.sa);
     }
-    Burst { packets: count, bytes, ..Burst::new(Some(Parts::one(part))) }
+    Burst { packets: part.packets as usize, bytes, ..Burst::new(Some(Parts::one(part))) }
 }

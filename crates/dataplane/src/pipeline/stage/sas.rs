@@ -134,6 +134,7 @@ impl CryptoStage {
         self.scheduler.set_cost(engine, algorithm, Some(cost.model));
         self.scheduler.set_handover(engine, algorithm, cost.handover);
         self.scheduler.set_t_key(engine, algorithm, cost.t_key);
+        self.scheduler.set_train(engine, algorithm, cost.train);
     }
 
     /// Removes an SA as soon as none of its packets is inside; [`take_retired`](Self::take_retired)

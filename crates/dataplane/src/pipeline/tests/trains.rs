@@ -126,9 +126,8 @@ fn given_away(handover: f64) -> u64 {
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good")), Box::new(elsewhere())];
     let model = CostModel { t_init: 1e6, t_block: 0.0 };
     let mut stage = with_costs(config, engines, |_| AlgorithmCost {
-        model,
         handover: Handover { t_init: handover, ..Handover::default() },
-        t_key: 0.0,
+        ..model.into()
     });
     run_trains(&mut stage, &mut pool, 160);
     stage.engines().counters(1).packets
@@ -149,8 +148,7 @@ fn bundled(t_key: f64) -> Option<u64> {
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
     let model = CostModel { t_init: 100.0, t_block: 1.0 };
     let config = StageConfig::new(SchedulerConfig { window: 32, ..SchedulerConfig::default() });
-    let mut stage =
-        with_costs(config, engines, |_| AlgorithmCost { model, handover: Handover::default(), t_key });
+    let mut stage = with_costs(config, engines, |_| AlgorithmCost { t_key, ..model.into() });
     let burst = (0..30).map(|number| packet(&mut pool, number % SAS, number)).collect();
     let mut released = Released::default();
     stage.give(burst, Input::More, &mut pool, &mut released);

@@ -15,11 +15,12 @@ fn kept(folder: &Path) -> PathBuf {
     let path = folder.join("deep").join("calibration.toml");
     let (mut cache, warning) = CalibrationCache::open(Some(path.clone()), "; software 1");
     assert_eq!(warning, None);
-    let AlgorithmCost { model, handover, t_key } =
+    let AlgorithmCost { model, handover, t_key, train } =
         cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     assert!(model.t_block > 0.0 && model.t_init >= 0.0);
     assert_eq!(handover, Handover::default(), "it works on the caller's core");
     assert!(t_key >= 0.0 && t_key.is_finite());
+    assert!(train.is_some_and(|train| train.t_block > 0.0));
     cache.save().expect("the folder can be made");
     path
 }
