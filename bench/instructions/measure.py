@@ -20,6 +20,8 @@ RUNS = [
     *(("multibuffer", proposal, "ipv4", 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
     *(("software", "aes128gcm16", "ipv4", 64, sas) for sas in (100, 1)),
     *(("multibuffer", "aes128gcm16", headers, 64, sas) for headers in ("ipv6", "ipv6-in-ipv4", "ipv4-in-udp") for sas in (100, 1)),
+    *(("multibuffer", "aes128gcm16", headers, 1450, 1) for headers in ("ipv4", "ipv4-iptfs")),
+    ("multibuffer", "aes128gcm16", "ipv4-iptfs", 64, 1),
 ]
 # Fields of a dump's title, in order; see count.rs.
 TITLE = ("engine", "proposal", "headers", "bytes", "sas", "window", "at_hand", "way", "packets")

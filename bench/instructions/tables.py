@@ -58,7 +58,8 @@ def account(measured, engine="multibuffer", proposal="aes128gcm16", headers="ipv
     """Instructions of one packet by stage, with few SAs and with many."""
     cases = [
         case for case in measured["cases"]
-        if (case["engine"], case["proposal"], case["headers"], case["window"]) == (engine, proposal, headers, window) and case["at_hand"] > 1
+        if (case["engine"], case["proposal"], case["headers"], case["bytes"], case["window"]) == (engine, proposal, headers, 64, window)
+        and case["at_hand"] > 1
     ]
     cases.sort(key=lambda case: (WAYS.index(case["way"]), case["sas"]))
     columns, rows = by_case(cases, stages.STAGES, lambda case: case["stages"], lambda case: sum(case["stages"].values()))

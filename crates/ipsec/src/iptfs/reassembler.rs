@@ -100,6 +100,24 @@ impl Reassembler {
         since_ns.map_or(u64::MAX, |since_ns| since_ns.saturating_add(self.config.drop_time_ns))
     }
 
+    /// Whether the payload with this number is the next, and nothing waits for it or for others.
+    #[inline]
+    pub(crate) fn expects(&self, sequence: u64) -> bool {
+        self.expected == Some(sequence)
+            && self.held.is_empty()
+            && self.partial.is_none()
+            && self.lost_rest == LostRest::None
+    }
+
+    /// Counts the next payload, which had one whole packet and was taken apart elsewhere.
+    #[inline]
+    pub(crate) fn note_alone(&mut self, now_ns: u64) {
+        self.expected = self.expected.and_then(|number| number.checked_add(1));
+        self.moved_ns = now_ns;
+        self.counts.payloads += 1;
+        self.counts.packets += 1;
+    }
+
     /// Takes the payload of an authentic packet, which has not come before.
     pub(crate) fn take(&mut self, sequence: u64, frame: Frame, is_ce: bool, with: &mut Unpacking<'_>) {
         let payload = OpenedPayload { frame, is_ce, arrived_ns: with.now_ns };

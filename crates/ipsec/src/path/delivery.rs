@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use convoy_packet::aggfrag::HEADER_BYTES as AGGFRAG_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, Layout, PlainV4, PlainV6, Udp, ip};
 
@@ -17,6 +18,11 @@ use crate::icmp::quote::{self, Quote};
 use crate::ip::flow::FlowKey;
 use crate::sa::config::Mode;
 use crate::sa::id::{InboundId, SaIndex, SaNumber, TunnelId};
+
+/// Where the short way of delivery looks for an inner packet: behind the ESP header, or in a
+/// payload.
+const TUNNEL: bool = false;
+const PAYLOAD: bool = true;
 
 /// A peer behind a NAT has changed its address or port, as an authenticated packet shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +50,11 @@ impl Inbound {
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
         for mut packet in done.drain(..) {
-            let is_delivered = if inner_is_v6(&packet) {
-                self.finish_plain::<PlainV6>(tables, &mut packet, now_ns)
-            } else {
-                self.finish_plain::<PlainV4>(tables, &mut packet, now_ns)
+            let start = usize::from(packet.job.cipher_start);
+            let is_delivered = match packet.frame.get(start).map_or(0, |first| first >> 4) {
+                4 => self.finish_plain::<PlainV4, TUNNEL>(tables, &mut packet, now_ns),
+                6 => self.finish_plain::<PlainV6, TUNNEL>(tables, &mut packet, now_ns),
+                _ => self.finish_alone(tables, &mut packet, now_ns),
             };
             if is_delivered {
                 out.push(packet.frame);
@@ -57,12 +64,25 @@ impl Inbound {
         }
     }
 
+    /// Handles what may be a payload of AGGFRAG mode, if it is that case: see
+    /// [`finish_plain`](Self::finish_plain).
+    #[inline(never)]
+    fn finish_alone(&mut self, tables: &mut Tables, packet: &mut CryptoPacket, now_ns: u64) -> bool {
+        let inner = usize::from(packet.job.cipher_start) + AGGFRAG_HEADER;
+        match packet.frame.get(inner).map_or(0, |first| first >> 4) {
+            4 => self.finish_plain::<PlainV4, PAYLOAD>(tables, packet, now_ns),
+            6 => self.finish_plain::<PlainV6, PAYLOAD>(tables, packet, now_ns),
+            _ => false,
+        }
+    }
+
     /// Handles the common case: an authentic, new packet with a plain one inside that its tunnel
-    /// admits at once and that is delivered unchanged. Leaves the inner packet, or returns `false`
-    /// if it is a different case, and has changed nothing.
+    /// admits at once and that is delivered unchanged; in AGGFRAG mode one that is alone in the
+    /// next payload. Leaves the inner packet, or returns `false` if it is a different case, and has
+    /// changed nothing.
     // Not inlined: otherwise most of its values would not stay in registers.
     #[inline(never)]
-    fn finish_plain<P: PlainInner>(
+    fn finish_plain<P: PlainInner, const IN_PAYLOAD: bool>(
         &mut self,
         tables: &mut Tables,
         packet: &mut CryptoPacket,
@@ -70,14 +90,20 @@ impl Inbound {
     ) -> bool {
         let CryptoPacket { frame, job, status, sa: index, context, .. } = packet;
         let Some(id) = index.inbound() else { return false };
+        if IN_PAYLOAD
+            && !tables.reassembler(id).is_some_and(|reassembler| reassembler.expects(context.sequence))
+        {
+            return false;
+        }
         let Some(sa) = tables.sad.inbound.hot_mut(id.0) else { return false };
         let is_ready = *status == CryptoStatus::Done
             && sa.generation == context.generation
             && !sa.is_due(now_ns)
             && context.form == Form::LaidOut
-            && sa.is_plain_tunnel();
-        let Some(inner) = P::opened(frame, job).filter(|_| is_ready) else { return false };
-        let start = usize::from(job.cipher_start);
+            && if IN_PAYLOAD { sa.mode() == Mode::Iptfs } else { sa.is_plain_tunnel() };
+        let inner = if IN_PAYLOAD { P::alone_in_payload(frame, job) } else { P::opened(frame, job) };
+        let Some(inner) = inner.filter(|_| is_ready) else { return false };
+        let start = usize::from(job.cipher_start) + if IN_PAYLOAD { AGGFRAG_HEADER } else { 0 };
         if !inner.stays(&tables.config, &frame[start..]) {
             return false;
         }
@@ -104,6 +130,9 @@ impl Inbound {
             tables.limits_reached.push(*index);
         }
         tables.note_moved(*index, used_before_ns);
+        if IN_PAYLOAD {
+            tables.note_alone(id, now_ns);
+        }
         if let Some(source) = source {
             self.note_source(tables, id, source);
         }
@@ -254,12 +283,6 @@ impl Inbound {
             cold.moved.is_some()
         });
     }
-}
-
-/// Whether an opened packet seems to carry IPv6, if its SA is of tunnel mode.
-#[inline]
-fn inner_is_v6(packet: &CryptoPacket) -> bool {
-    packet.frame.get(usize::from(packet.job.cipher_start)).is_some_and(|first| first >> 4 == 6)
 }
 
 /// Evaluates an SA's limits again; returns whether it is past a hard one.

@@ -1,8 +1,9 @@
 //! The plain inner packet of either family, as the short way of delivery sees it: TCP or UDP right
 //! behind the IP header.
 
-use convoy_packet::protocol::{IPV4, IPV6};
-use convoy_packet::{PlainV4, PlainV6, ip, ipv4, ipv6};
+use convoy_packet::aggfrag::HEADER_BYTES as AGGFRAG_HEADER;
+use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6};
+use convoy_packet::{Aggfrag, DataBlock, PlainV4, PlainV6, ip, ipv4, ipv6};
 
 use super::IpsecConfig;
 use super::mss::is_plain_syn;
@@ -38,6 +39,23 @@ pub(super) trait PlainInner: Sized {
     fn stays(&self, config: &IpsecConfig, packet: &[u8]) -> bool {
         let is_clamped = || is_plain_syn(packet, Self::HEADER_BYTES, self.protocol());
         !(config.decrement_ttl || config.mss_clamp.is_on() && is_clamped())
+    }
+
+    /// The packet inside an opened one of ESP in AGGFRAG mode, if it is plain, begins the payload
+    /// and has nothing but padding behind it, the padding of ESP is valid, and the outer packet met
+    /// no congestion.
+    #[inline(always)]
+    fn alone_in_payload(packet: &[u8], job: &CryptoJob) -> Option<Self> {
+        let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
+        let (payload_len, next) = unpadded(body)?;
+        let payload = Aggfrag::parse(body.get(..payload_len)?).ok()?;
+        let inner = Self::parse(payload.data())?;
+        let behind = payload.data().get(inner.total_len()..)?;
+        let is_alone = payload.header_len() == AGGFRAG_HEADER
+            && payload.block_offset() == 0
+            && (behind.is_empty() || DataBlock::of(behind) == Ok(DataBlock::Padding));
+        let is_ce = Ecn::of(ip::traffic_class(packet)) == Ecn::Ce;
+        (is_alone && next == AGGFRAG && !is_ce).then_some(inner)
     }
 
     /// The packet inside an opened one of ESP in tunnel mode, if it is plain, its padding valid,

@@ -10,7 +10,7 @@ use super::plain_inner::PlainInner;
 use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::ip::tos::Ecn;
-use crate::iptfs::{Unpacked, Unpacking};
+use crate::iptfs::{Reassembler, Unpacked, Unpacking};
 use crate::sa::config::Mode;
 use crate::sa::id::InboundId;
 
@@ -54,6 +54,25 @@ pub(super) struct PayloadHead {
     pub(super) id: InboundId,
     pub(super) sequence: u64,
     pub(super) outer_class: u8,
+}
+
+impl Tables {
+    /// What unpacks the payloads of an SA in AGGFRAG mode.
+    #[inline]
+    pub(super) fn reassembler(&self, id: InboundId) -> Option<&Reassembler> {
+        self.sad.inbound.cold(id.0)?.reassembler.as_deref()
+    }
+
+    /// Counts the next payload of an SA, which had one packet that was delivered.
+    #[inline]
+    pub(super) fn note_alone(&mut self, id: InboundId, now_ns: u64) {
+        let cold = self.sad.inbound.cold_mut(id.0);
+        if let Some(reassembler) = cold.and_then(|cold| cold.reassembler.as_deref_mut()) {
+            reassembler.note_alone(now_ns);
+            self.totals.unpacking.payloads += 1;
+            self.totals.unpacking.packets += 1;
+        }
+    }
 }
 
 impl Inbound {

@@ -218,6 +218,12 @@ impl InboundSa {
         now_ns >= self.limits.until_ns
     }
 
+    /// Makes the next packet check limits again.
+    #[cfg(test)]
+    pub(crate) fn expire_limits(&mut self) {
+        self.limits.until_ns = 0;
+    }
+
     /// Whether its packets are raw until [laid out](Self::lay_out): ESP, but for transport mode.
     #[inline]
     pub(crate) fn is_raw(&self) -> bool {

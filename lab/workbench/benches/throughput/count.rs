@@ -17,6 +17,8 @@ const COUNTED: usize = 2_560;
 const STEADY: usize = 2_560;
 /// Windows under steady load, in packets.
 const WINDOWS: [usize; 3] = [1, 32, 256];
+/// The length of packets that are counted with several windows, in bytes.
+const SHORT: usize = 64;
 /// The window for packets that come one at a time, in packets.
 const USUAL_WINDOW: usize = 32;
 
@@ -27,10 +29,12 @@ const USUAL_WINDOW: usize = 32;
 pub(crate) fn run(engine: &str, proposal: &str, headers: &str, [bytes, sas]: [usize; 2]) {
     assert!(callgrind::is_there(), "`count` is for bench/instructions, which runs it under callgrind");
     println!("{}", report::library());
-    let parsed: Headers = headers.parse().unwrap_or_else(|error| panic!("{error}"));
-    // The headers change nothing in what the window does.
+    let in_payloads = headers.strip_suffix("-iptfs");
+    let (words, mode) = in_payloads.map_or((headers, "tunnel"), |words| (words, "iptfs"));
+    let parsed: Headers = words.parse().unwrap_or_else(|error| panic!("{error}"));
+    // Headers and mode change nothing in what the window does.
     let mut cases = vec![(USUAL_WINDOW, STEADY)];
-    if parsed == Headers::default() {
+    if headers == "ipv4" && bytes == SHORT {
         cases = WINDOWS.map(|window| (window, STEADY)).to_vec();
         if sas == 1 {
             cases.push((USUAL_WINDOW, 1));
@@ -39,6 +43,7 @@ pub(crate) fn run(engine: &str, proposal: &str, headers: &str, [bytes, sas]: [us
     for (window, at_hand) in cases {
         let setting = Setting {
             headers: parsed,
+            mode,
             window,
             link: STEADY,
             simulated: true,

@@ -5,7 +5,8 @@
 //! - `-- engines`, `-- path` and `-- beside` run one part each.
 //! - `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 //! - `-- count ENGINE PROPOSAL HEADERS BYTES SAS` is run by `make bench-instructions` under
-//!   callgrind; HEADERS is ipv4, ipv6, ipv6-in-ipv4, ipv4-in-udp or ipv6-in-udp.
+//!   callgrind; HEADERS is ipv4, ipv6, ipv6-in-ipv4, ipv4-in-udp or ipv6-in-udp, with -iptfs
+//!   behind it for AGGFRAG mode.
 //! - `-- sample PROPOSAL BYTES SAS SECONDS` is run by `make bench-cycles` under perf.
 //! - `-- choice` compares two engines on the worker's core, each alone and both.
 //! - `-- workers` compares two workers with one.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::esp::job::CryptoJob;
 use crate::path::classify::ClassifiedBurst;
+use crate::sa::id::InboundId;
 
 const CTR_SHA1: Transform =
     Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
@@ -119,6 +120,50 @@ proptest! {
         ordinary.assert_no_leak();
         general.assert_no_leak();
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn the_short_way_of_delivery_gives_what_the_general_one_does(
+        link in link(), in_payloads: bool, packets in proptest::collection::vec(packet(), 1..12), together in 1usize..4,
+    ) {
+        let transform = if matches!(link.transform, CBC_SHA256 | CTR_SHA1) { link.transform } else { GCM };
+        let payloads = Link { mode: Mode::Iptfs, transform, ..link.clone() };
+        let link = if in_payloads { payloads } else { link };
+        let mut sender = link.gateway(0);
+        let outer: Vec<_> = match in_payloads {
+            true => packets.chunks(together).flat_map(|packets| sender.send_packed(packets)).collect(),
+            false => sender.send(&packets),
+        };
+        let [mut short, mut general] = [link.gateway(1), link.gateway(1)];
+        for packet in &outer {
+            // Nothing is short once the limits have expired.
+            general.ipsec.tables.sad.inbound.hot_mut(0).expect("installed").expire_limits();
+            let delivered = [&mut short, &mut general].map(|gateway| gateway.receive(std::slice::from_ref(packet)));
+            prop_assert_eq!(&delivered[0], &delivered[1]);
+        }
+        let [a, b] = [&short, &general].map(|gateway| gateway.view(IN));
+        prop_assert_eq!((a.sequence, a.usage, a.drops, a.replay), (b.sequence, b.usage, b.drops, b.replay));
+        let [a, b] = [&short, &general].map(|gateway| gateway.ipsec.counters());
+        prop_assert_eq!((a.opened, a.unpacking, a.drops), (b.opened, b.unpacking, b.drops));
+        let [a, b] = [&short, &general].map(|gateway| gateway.ipsec.tables.reassembler(InboundId(0)).map(|known| known.counts()));
+        prop_assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn a_packet_alone_in_its_payload_is_delivered_from_the_payload_s_frame_by_the_short_way() {
+    let link = Link { mode: Mode::Iptfs, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    for is_v6 in [false, true, false] {
+        let packet = link.packet(is_v6, 1_300);
+        let outer = a.send_packed(std::slice::from_ref(&packet));
+        assert_eq!(b.receive(&outer), [packet]);
+    }
+    let reassembler = b.ipsec.tables.reassembler(InboundId(0)).expect("in AGGFRAG mode");
+    assert_eq!((reassembler.counts().payloads, reassembler.counts().packets), (3, 3));
+    assert!(reassembler.expects(4) && !reassembler.expects(3));
 }
 
 #[test]
