@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs, kinds: &'static Kinds) -> Result<(), Failure> {
             return Err(failure);
         }
     };
-    running.summary.log(&running.gateway.snapshot());
+    running.summary.log(&running.gateway.snapshot(None));
     running.gateway.events().tell(What::Ready, "ready");
     notify_manager(Progress::Ready);
     let ended = running.gateway.work(&received);
@@ -156,7 +156,7 @@ impl RunningGateway {
             let reported = |error| Failure::Failed(format!("metrics: {error}"));
             let contents = Contents { per_tunnel, page: has_page.then(|| events.clone()) };
             let asked = orders.clone();
-            let snapshots = Box::new(move |reply| asked.send(Order::Show(reply)).is_ok());
+            let snapshots = Box::new(move |reply| asked.send(Order::Show(None, reply)).is_ok());
             convoy_metrics::serve(listener, snapshots, contents, &fault_sender).map_err(reported)?;
         }
         let reloads = Reloads { load, events };

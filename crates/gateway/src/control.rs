@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use convoy_process::supervise::{self, Fault};
 use convoy_report::events::{EventPage, Events};
-use convoy_report::snapshot::{NamesRequest, RunningName, Snapshot};
+use convoy_report::snapshot::{NamesRequest, RunningName, Snapshot, TunnelSelection};
 use serde::{Deserialize, Serialize};
 use socket2::Type;
 use zeroize::Zeroizing;
@@ -46,6 +46,8 @@ const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 pub enum Ask {
     /// Everything that `convoy show` displays.
     Snapshot,
+    /// The same with these tunnels alone, or none.
+    Tunnel(TunnelSelection),
     /// The names that a command line may go on with, which are far fewer bytes.
     Names(NamesRequest),
     /// Whether the gateway responds.
@@ -79,8 +81,8 @@ impl Ask {
         match self {
             Self::Ping | Self::Stop | Self::Trace(_) | Self::Traced | Self::EndTrace => TIMEOUT * 2,
             Self::Events { .. } => TIMEOUT * 2,
-            Self::Snapshot | Self::Names(_) | Self::Drain(_) => SNAPSHOT_TIMEOUT + TIMEOUT,
-            Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
+            Self::Snapshot | Self::Tunnel(_) | Self::Names(_) => SNAPSHOT_TIMEOUT + TIMEOUT,
+            Self::Drain(_) | Self::Explain(_) | Self::Keys => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
     }
@@ -100,7 +102,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// To `snapshot`.
+    /// To `snapshot` and `tunnel`.
     Snapshot(Box<Snapshot>),
     /// To `names`.
     Names(Vec<RunningName>),
@@ -255,13 +257,11 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Ans
             }
         }
         Ask::Stop => orders.send(Order::Stop).map_or_else(|_| gone(), |()| Answer::Good),
-        Ask::Snapshot => {
-            order(orders, SNAPSHOT_TIMEOUT, Order::Show, |snapshot| Answer::Snapshot(Box::new(snapshot)))
+        Ask::Snapshot => show(orders, None, |snapshot| Answer::Snapshot(Box::new(snapshot))),
+        Ask::Tunnel(selection) => {
+            show(orders, Some(selection), |snapshot| Answer::Snapshot(Box::new(snapshot)))
         }
-        Ask::Names(request) => {
-            let names = move |snapshot: Snapshot| Answer::Names(snapshot.names(&request));
-            order(orders, SNAPSHOT_TIMEOUT, Order::Show, names)
-        }
+        Ask::Names(request) => show(orders, None, |snapshot| Answer::Names(snapshot.names(&request))),
         Ask::Drain(is_draining) => {
             let drain = |reply| Order::Drain(is_draining, reply);
             order(orders, TIMEOUT, drain, |done| done.map_or_else(Answer::Refused, |()| Answer::Good))
@@ -284,6 +284,15 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>, events: &Events) -> Ans
         }),
         Ask::EndTrace => order(orders, TIMEOUT, Order::EndTrace, |()| Answer::Good),
     }
+}
+
+/// Has the gateway take a snapshot.
+fn show(
+    orders: &Sender<Order>,
+    selection: Option<TunnelSelection>,
+    answer: impl FnOnce(Snapshot) -> Answer,
+) -> Answer {
+    order(orders, SNAPSHOT_TIMEOUT, |reply| Order::Show(selection, reply), answer)
 }
 
 /// Sends the gateway an order that it replies to, and waits for that for a limited time.
@@ -407,7 +416,7 @@ mod tests {
         assert_eq!(ask(&path, Ask::Stop).expect("an answer"), Answer::Good);
         assert!(matches!(received.recv(), Ok(Order::Stop)));
         let worker = std::thread::spawn(move || {
-            let Ok(Order::Show(reply)) = received.recv() else { panic!("a snapshot was asked for") };
+            let Ok(Order::Show(None, reply)) = received.recv() else { panic!("a snapshot was asked for") };
             reply(Snapshot { decrypted: 7, ..Snapshot::default() });
         });
         let answer = ask(&path, Ask::Snapshot).expect("an answer");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use convoy_report::snapshot::{Snapshot, policy, sa};
+use convoy_report::snapshot::{Snapshot, TunnelSelection, policy, sa};
 use convoy_report::survey::{Survey, SurveyPart};
 
 use crate::worker_handles::WorkerHandles;
@@ -14,12 +14,13 @@ const SILENCE: Duration = Duration::from_millis(if cfg!(test) { 6_000 } else { 1
 /// Time limit of all of them together, however slow their rounds are.
 const IN_ALL: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 3 });
 
-/// Asks all workers at once for their state, and waits for a limited time.
-pub(crate) fn gather(handles: &WorkerHandles) -> Snapshot {
+/// Asks all workers at once for their state, and waits for a limited time. With a selection, SAs,
+/// tunnels and policies are of these tunnels alone.
+pub(crate) fn gather(handles: &WorkerHandles, selection: Option<&TunnelSelection>) -> Snapshot {
     let (parts, received) = channel();
     for worker in 0..handles.len() {
-        let parts = parts.clone();
-        handles.send(worker, move |thread| thread.begin_survey(Survey::reported_to(parts)));
+        let survey = Survey::reported_to(parts.clone(), selection.cloned());
+        handles.send(worker, move |thread| thread.begin_survey(survey));
     }
     // A worker that has ended drops its end.
     drop(parts);

@@ -36,7 +36,7 @@ use convoy_kernel::Prefix;
 use convoy_names::Names;
 use convoy_process::supervise::Faults;
 use convoy_report::events::Events;
-use convoy_report::snapshot::{ConfiguredRow, MemoryRow, Snapshot};
+use convoy_report::snapshot::{ConfiguredRow, MemoryRow, Snapshot, TunnelSelection};
 use convoy_state::{Grant, Starts, State};
 use zeroize::Zeroizing;
 
@@ -71,7 +71,7 @@ pub enum Order {
     /// Switch to this configuration; SAs that did not change stay.
     Reload(Box<Config>, Reply<Reloading>),
     /// Report the state.
-    Show(Reply<Snapshot>),
+    Show(Option<TunnelSelection>, Reply<Snapshot>),
     /// Say what would become of a packet.
     Explain(ExplainRequest, Reply<Result<Explanation, String>>),
     /// Give out the keys of all SAs, as Wireshark takes them.
@@ -356,7 +356,7 @@ impl Gateway {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
-                Ok(Order::Show(reply)) => reply(self.snapshot()),
+                Ok(Order::Show(selection, reply)) => reply(self.snapshot(selection.as_ref())),
                 Ok(Order::Explain(request, reply)) => {
                     reply(explain(&self.handles, &self.config, &self.beside(), &request));
                 }
@@ -418,8 +418,8 @@ impl Gateway {
         }
     }
 
-    /// The current state.
-    pub fn snapshot(&self) -> Snapshot {
+    /// The current state. With a selection, all that is listed by tunnel is of these tunnels alone.
+    pub fn snapshot(&self, selection: Option<&TunnelSelection>) -> Snapshot {
         let mut snapshot = Snapshot {
             taken_s: since_1970_s(),
             configuration: self.config.file.clone(),
@@ -432,8 +432,11 @@ impl Gateway {
             names: self.names.rows(),
             monitors: self.monitors.rows(self.clock.now_ns()),
             memory: Some(MemoryRow::now()),
-            ..gather(&self.handles)
+            ..gather(&self.handles, selection)
         };
+        if let Some(selection) = selection {
+            selection.narrow(&mut snapshot);
+        }
         let is_routed = |name: &str| {
             self.config
                 .ports

@@ -12,6 +12,7 @@ mod names;
 mod of_worker;
 mod peers;
 mod rows;
+mod selection;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub use rows::{
     Buckets, CharonRow, EngineRow, GuardRow, IkePeerRow, IptfsRow, MemoryRow, MonitorRow, NameRow,
     NegotiationRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
+
+pub use selection::TunnelSelection;
 
 /// Dropped packets by reason, without reasons that did not occur.
 pub type Drops = BTreeMap<String, u64>;

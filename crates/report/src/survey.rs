@@ -4,13 +4,14 @@
 //! Each step visits no more than [`STEP`] SAs, tunnels or policies and copies what it finds. The
 //! requester turns that into texts and sums on its own thread (`gather.rs`).
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
 
 use convoy_dataplane::ledger::Ledger;
 use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tables};
 
-use crate::snapshot::{PolicyNote, SaNote, Snapshot, TunnelRow};
+use crate::snapshot::{PolicyNote, SaNote, Snapshot, TunnelRow, TunnelSelection};
 
 /// SAs, tunnels or policies visited by one step, at most.
 pub const STEP: usize = 64;
@@ -59,6 +60,10 @@ enum SurveyStage {
 pub struct Survey {
     stage: SurveyStage,
     listener: Option<PartListener>,
+    /// What is reported of SAs, tunnels and policies, if not all.
+    selection: Option<TunnelSelection>,
+    /// The tunnels of the selected SAs, whose names may be others.
+    selected: BTreeSet<String>,
     /// The worker's dropped packets before the first step.
     drops_before: DropCounters,
 }
@@ -87,14 +92,24 @@ pub trait Surveyed {
 }
 
 impl Survey {
-    /// A survey for a snapshot.
-    pub fn reported_to(listener: PartListener) -> Self {
-        Self { listener: Some(listener), ..Self::of_totals(DropCounters::default()) }
+    /// A survey for a snapshot, of these tunnels alone if there is a selection.
+    pub fn reported_to(listener: PartListener, selection: Option<TunnelSelection>) -> Self {
+        let of_none = selection.as_ref().is_some_and(|selection| selection.name.is_none());
+        let all = Self::of_totals(DropCounters::default());
+        let stage = if of_none { SurveyStage::Rest } else { all.stage };
+        Self {
+            listener: Some(listener),
+            selection,
+            stage,
+            selected: BTreeSet::new(),
+            drops_before: all.drops_before,
+        }
     }
 
     /// A survey for the totals by tunnel alone, of a worker with this many drops.
     pub fn of_totals(drops_before: DropCounters) -> Self {
-        Self { stage: SurveyStage::Sas(SaCursor::default()), listener: None, drops_before }
+        let stage = SurveyStage::Sas(SaCursor::default());
+        Self { stage, listener: None, selection: None, selected: BTreeSet::new(), drops_before }
     }
 
     /// The worker's dropped packets before the first step: later ones may be missing in the totals
@@ -139,14 +154,19 @@ impl Survey {
         self.listener.as_ref().is_some_and(|to| to.send((thread.tables().worker(), part)).is_ok())
     }
 
-    fn sas(&self, thread: &mut impl Surveyed, cursor: SaCursor) -> SurveyStage {
+    fn sas(&mut self, thread: &mut impl Surveyed, cursor: SaCursor) -> SurveyStage {
         let mut views = Vec::with_capacity(STEP);
         let next = thread.tables().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
         views.iter().for_each(|view| thread.note(view));
         if self.is_reported() {
             // One that is being removed may have its successor's SPI already.
             let shown = views.into_iter().filter(|view| !view.is_withdrawn);
-            let notes = shown.map(|view| thread.describe(view)).collect();
+            let notes = shown.map(|view| thread.describe(view));
+            let notes = notes.filter(|note| self.selection.as_ref().is_none_or(|wanted| wanted.has_sa(note)));
+            let notes: Vec<SaNote> = notes.collect();
+            if self.selection.is_some() {
+                self.selected.extend(notes.iter().map(|note| note.tunnel.clone()));
+            }
             if !self.tell(thread, SurveyPart::Sas(notes)) {
                 return SurveyStage::Done;
             }
@@ -156,8 +176,11 @@ impl Survey {
 
     fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> SurveyStage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let (rows, last) =
+        let (mut rows, last) =
             Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP), thread.now_ns());
+        if let Some(wanted) = &self.selection {
+            rows.retain(|row| wanted.has(&row.tunnel) || self.selected.contains(&row.tunnel));
+        }
         let first = SurveyStage::Policies { last: None, changes: thread.tables().policy_changes(), again: 0 };
         match (last, self.tell(thread, SurveyPart::Tunnels(rows))) {
             (_, false) => SurveyStage::Done,
@@ -182,7 +205,9 @@ impl Survey {
         }
         let (places, views): (Vec<_>, Vec<PolicyView>) = tables.policies_behind(last).take(STEP).unzip();
         let is_end = views.len() < STEP;
-        let notes = views.into_iter().map(|view| thread.describe_policy(view)).collect();
+        let notes = views.into_iter().map(|view| thread.describe_policy(view));
+        let notes = notes.filter(|note| self.selection.as_ref().is_none_or(|wanted| wanted.has_policy(note)));
+        let notes = notes.collect();
         if !self.tell(thread, SurveyPart::Policies(notes)) {
             SurveyStage::Done
         } else if is_end {

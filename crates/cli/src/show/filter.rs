@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use convoy_report::snapshot::{PeerRow, Snapshot};
+use convoy_report::snapshot::{PeerRow, Snapshot, TunnelSelection};
 
 use crate::Failure;
 
@@ -22,9 +22,7 @@ pub(crate) struct Filter<'a> {
 impl Filter<'_> {
     /// Whether a tunnel's name is selected.
     pub(crate) fn has_name(&self, name: &str) -> bool {
-        self.tunnel.is_none_or(|wanted| {
-            name == wanted || name.strip_prefix(wanted).is_some_and(|child| child.starts_with('/'))
-        })
+        self.tunnel.is_none_or(|wanted| TunnelSelection::selects(wanted, name))
     }
 
     fn has_peer(&self, remote: &str) -> bool {

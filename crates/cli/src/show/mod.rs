@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_report::snapshot::{PeerRow, Snapshot};
+use convoy_report::snapshot::{PeerRow, Snapshot, TunnelSelection};
 use serde::Serialize;
 
 use crate::Failure;
@@ -161,8 +161,26 @@ fn text<T: Serialize>(value: &T, is_line: bool) -> Result<String, serde_json::Er
     if is_line { serde_json::to_string(value) } else { serde_json::to_string_pretty(value) }
 }
 
+/// The state of the gateway; of the tunnel alone that is asked for, if there is one of that name,
+/// and of no tunnels where none is shown.
 fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
-    match ask(&args.control, Ask::Snapshot)? {
+    if matches!(args.what, Some(Shown::Engine | Shown::Scheduler | Shown::Port)) {
+        return fetch_by(args, Ask::Tunnel(TunnelSelection { name: None }));
+    }
+    if let Some(name) = args.name.as_ref().or(args.tunnel.as_ref()) {
+        let selection = TunnelSelection { name: Some(name.clone()) };
+        let snapshot = fetch_by(args, Ask::Tunnel(selection))?;
+        let filter = Filter { tunnel: Some(name), peer: None };
+        if filter.peers(&snapshot).is_ok() {
+            return Ok(snapshot);
+        }
+        // The error names the tunnels that there are.
+    }
+    fetch_by(args, Ask::Snapshot)
+}
+
+fn fetch_by(args: &ShowArgs, what: Ask) -> Result<Snapshot, Failure> {
+    match ask(&args.control, what)? {
         Answer::Snapshot(snapshot) => Ok(*snapshot),
         Answer::Refused(reason) => Err(Failure::Failed(reason)),
         _ => Err(Failure::Failed("the gateway gave no snapshot".to_owned())),

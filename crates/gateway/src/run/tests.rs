@@ -212,7 +212,7 @@ fn an_overloaded_tunnel_stops_no_tunnel_of_another_worker() {
         bench.delivered(*mark)
     });
     assert_eq!(answered.count(), 30);
-    let drops = bench.gateway.snapshot().drops;
+    let drops = bench.gateway.snapshot(None).drops;
     assert!(drops.iter().any(|(reason, count)| reason == "handoff_full" && *count > 1_000), "{drops:?}");
     drop(hung);
     let until = Instant::now() + SLACK;
@@ -251,7 +251,7 @@ fn a_thread_that_ended_by_a_fault_ends_the_gateway() {
 fn a_hung_worker_is_shown_and_does_not_keep_the_gateway_from_ending() {
     let mut bench = bench();
     let hung = bench.hang(1);
-    let snapshot = bench.gateway.snapshot();
+    let snapshot = bench.gateway.snapshot(None);
     assert_eq!((snapshot.silent_workers, snapshot.sas.len()), (vec![1], 2));
     bench.orders.send(Order::Stop).expect("received");
     let error = bench.gateway.work(&bench.received).expect_err("a worker does not end");

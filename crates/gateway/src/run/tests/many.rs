@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use convoy_report::snapshot::Drops;
+use convoy_report::snapshot::{Drops, TunnelSelection};
 
 use super::*;
 
@@ -39,13 +39,31 @@ fn packets_flow_in_each_of_ten_thousand_tunnels_and_a_reload_leaves_all_but_the_
         std::thread::sleep(Duration::from_millis(1));
         arrived(&mut bench, &mut seen);
     }
-    let snapshot = bench.gateway.snapshot();
-    assert_eq!((seen.len(), snapshot.drops), (TUNNELS as usize, Drops::new()));
+    let snapshot = bench.gateway.snapshot(None);
+    assert_eq!((seen.len(), &snapshot.drops), (TUNNELS as usize, &Drops::new()));
     assert_eq!(snapshot.silent_workers, Vec::<u16>::new());
     let tunnels = TUNNELS as usize;
     let rows = (snapshot.sas.len(), snapshot.tunnels.len(), snapshot.policies.len());
     assert_eq!(rows, (2 * tunnels, 2 * tunnels, tunnels), "outbound and inbound, and a policy for both");
     println!("one packet in each of {TUNNELS} tunnels: {:?}", began.elapsed());
+    let began = Instant::now();
+    let one = bench.gateway.snapshot(Some(&TunnelSelection { name: Some("t7".to_owned()) }));
+    println!("a snapshot of one of them: {:?}", began.elapsed());
+    assert_eq!((one.sas.len(), one.tunnels.len(), one.policies.len()), (2, 2, 1));
+    let peers = one.peers();
+    assert_eq!((peers.len(), one.configured.len()), (1, 1), "{peers:?}");
+    let none = bench.gateway.snapshot(Some(&TunnelSelection { name: None }));
+    assert_eq!(
+        (none.sas.len(), none.tunnels.len(), none.policies.len(), none.configured.len()),
+        (0, 0, 0, 0)
+    );
+    assert_eq!((none.engines.len(), none.protected), (snapshot.engines.len(), snapshot.protected));
+    let all = snapshot.peers();
+    let same = all.iter().find(|peer| peer.tunnel == "t7").expect("it is among all");
+    assert_eq!(
+        (&peers[0].tunnel, peers[0].state, &peers[0].remote),
+        (&same.tunnel, same.state, &same.remote)
+    );
 
     let mut changed = config(TUNNELS, 1, WORKERS);
     changed.tunnels[7].replay_window = 64;

@@ -61,7 +61,7 @@ impl OneWorker {
 
     fn begin(&mut self) -> Receiver<(u16, SurveyPart)> {
         let (parts, received) = channel();
-        self.thread.begin_survey(Survey::reported_to(parts));
+        self.thread.begin_survey(Survey::reported_to(parts, None));
         received
     }
 }
