@@ -65,7 +65,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn esp_in_udp_is_told_from_ike_from_keepalives_and_from_what_is_cut_short() {
+    fn ike_keepalives_and_what_is_cut_short_are_no_esp_in_udp() {
         let datagram = |payload: &[u8]| {
             let mut datagram = [&[0; udp::HEADER_BYTES], payload].concat();
             udp::write(&mut datagram, 4500, 4500);

@@ -8,8 +8,9 @@ use convoy_packet::ipv6::HEADER_BYTES as IPV6_HEADER;
 use convoy_packet::protocol::{IPV4, IPV6};
 use convoy_packet::{Frame, Layout, PlainV4, PlainV6, prefetch};
 
-use super::mss::{is_plain_syn, is_syn};
+use super::mss::is_syn;
 use super::outbound::Outbound;
+use super::plain_inner::is_plain_syn;
 use super::policies::{Decision, Verdict};
 use super::tables::Tables;
 use crate::esp::outer_header::Inner;

@@ -104,7 +104,7 @@ impl Inbound {
         let inner = if IN_PAYLOAD { P::alone_in_payload(frame, job) } else { P::opened(frame, job) };
         let Some(inner) = inner.filter(|_| is_ready) else { return false };
         let start = usize::from(job.cipher_start) + if IN_PAYLOAD { AGGFRAG_HEADER } else { 0 };
-        if !inner.stays(&tables.config, &frame[start..]) {
+        if tables.config.may_change(&inner, &frame[start..]) {
             return false;
         }
         let Some(interface) = inner.admitted(&tables.tunnels, sa.tunnel) else { return false };

@@ -12,7 +12,7 @@ use super::echo::Echoes;
 use super::held::Held;
 use super::kind::OutsideKind;
 use super::policies::{Decision, Verdict};
-use super::protected::{InboundRun, Protected};
+use super::protected::{InboundRun, Protected, look_up};
 use super::tables::Tables;
 use super::unpack::Reassembling;
 use crate::drops::DropReason;
@@ -100,7 +100,7 @@ impl Inbound {
         tables.now_ns = now_ns;
         self.expire_fragments(tables, now_ns, pool);
         let mut classified = std::mem::take(&mut self.classified);
-        Self::look_up(tables, frames, &mut classified);
+        look_up(tables, frames, &mut classified);
         let mut context = InboundPass { inbound: self, tables, pool, out };
         let mut frames = frames.drain(..);
         for run in &classified {

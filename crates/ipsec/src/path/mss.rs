@@ -4,7 +4,8 @@
 use convoy_packet::protocol::TCP;
 use convoy_packet::{Frame, Layout, ipv4, ipv6, tcp};
 
-use super::Tables;
+use super::plain_inner::PlainInner;
+use super::{IpsecConfig, Tables};
 use crate::sa::id::OutboundId;
 use crate::sad::path_mtu::LEAST_V6;
 
@@ -37,11 +38,13 @@ pub(super) fn is_syn(packet: &[u8], layout: &Layout) -> bool {
         && tcp::is_syn(packet.get(layout.payload..).unwrap_or_default())
 }
 
-/// Whether a plain packet with this protocol behind its header of `header_len` bytes begins a TCP
-/// connection.
-#[inline]
-pub(super) fn is_plain_syn(packet: &[u8], header_len: usize, protocol: u8) -> bool {
-    protocol == TCP && tcp::is_syn(packet.get(header_len..).unwrap_or_default())
+impl IpsecConfig {
+    /// Whether a plain inner packet that was read from `packet` may have to be changed: it begins a
+    /// TCP connection that is clamped, or hops are counted.
+    #[inline(always)]
+    pub(super) fn may_change<P: PlainInner>(&self, inner: &P, packet: &[u8]) -> bool {
+        self.decrement_ttl || self.mss_clamp.is_on() && inner.is_syn(packet)
+    }
 }
 
 impl Tables {

@@ -2,15 +2,20 @@
 //! behind the IP header.
 
 use convoy_packet::aggfrag::HEADER_BYTES as AGGFRAG_HEADER;
-use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6};
-use convoy_packet::{Aggfrag, DataBlock, PlainV4, PlainV6, ip, ipv4, ipv6};
+use convoy_packet::protocol::{AGGFRAG, IPV4, IPV6, TCP};
+use convoy_packet::{Aggfrag, DataBlock, PlainV4, PlainV6, ip, ipv4, ipv6, tcp};
 
-use super::IpsecConfig;
-use super::mss::is_plain_syn;
 use crate::esp::job::CryptoJob;
 use crate::esp::trailer::unpadded;
 use crate::ip::tos::Ecn;
 use crate::spd::tunnels::Tunnels;
+
+/// Whether a plain packet with this protocol behind its header of `header_len` bytes begins a TCP
+/// connection.
+#[inline]
+pub(super) fn is_plain_syn(packet: &[u8], header_len: usize, protocol: u8) -> bool {
+    protocol == TCP && tcp::is_syn(packet.get(header_len..).unwrap_or_default())
+}
 
 /// A plain packet of one family.
 pub(super) trait PlainInner: Sized {
@@ -33,12 +38,10 @@ pub(super) trait PlainInner: Sized {
     /// number.
     fn admitted(&self, tunnels: &Tunnels, tunnel: u32) -> Option<u16>;
 
-    /// Whether `packet`, which it was read from, is delivered unchanged: it begins no TCP
-    /// connection that has to be clamped, and hops are not counted.
+    /// Whether `packet`, which it was read from, begins a TCP connection.
     #[inline(always)]
-    fn stays(&self, config: &IpsecConfig, packet: &[u8]) -> bool {
-        let is_clamped = || is_plain_syn(packet, Self::HEADER_BYTES, self.protocol());
-        !(config.decrement_ttl || config.mss_clamp.is_on() && is_clamped())
+    fn is_syn(&self, packet: &[u8]) -> bool {
+        is_plain_syn(packet, Self::HEADER_BYTES, self.protocol())
     }
 
     /// The packet inside an opened one of ESP in AGGFRAG mode, if it is plain, begins the payload

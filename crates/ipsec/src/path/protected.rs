@@ -10,7 +10,6 @@ use convoy_packet::protocol::ESP;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout, Offload, PlainV4, PlainV6};
 
-use super::inbound::Inbound;
 use super::kind::OutsideKind;
 use super::tables::Tables;
 use crate::sa::id::{InboundId, SaProtocol};
@@ -89,52 +88,50 @@ impl Protected {
     }
 }
 
-impl Inbound {
-    /// Finds the packets' SAs and the positions of their headers.
-    pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<InboundRun>) {
-        runs.clear();
-        let (mut last, natt_port) = (None, tables.config.natt_port);
-        for frame in frames {
-            let is_untouched = frame.offload() == Offload::None;
-            let plain = PlainV4::parse_outer(frame).filter(|_| is_untouched);
-            let Some((plain, carried)) = plain.and_then(|plain| {
-                let body = &frame[IPV4_HEADER..plain.total_len];
-                Some((plain, CarriedEsp::of(plain.protocol, plain.upper, body, natt_port)?))
-            }) else {
-                last = None;
-                let packet = if is_untouched { classify_other(frame, natt_port) } else { None };
-                add(tables, packet, runs);
-                continue;
-            };
-            frame.truncate(plain.total_len);
-            let key = (plain.addresses, carried, plain.traffic_class);
-            match runs.last_mut().filter(|_| Some(key) == last) {
-                Some(run) => run.packets += 1,
-                None => {
-                    tables.sad.prefetch_spi(carried.spi, SaProtocol::Esp);
-                    let packet = Some(Protected::in_plain_v4(&plain, carried));
-                    runs.push(InboundRun { packet, sa: None, packets: 1 });
-                }
+/// Finds the packets' SAs and the positions of their headers.
+pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<InboundRun>) {
+    runs.clear();
+    let (mut last, natt_port) = (None, tables.config.natt_port);
+    for frame in frames {
+        let is_untouched = frame.offload() == Offload::None;
+        let plain = PlainV4::parse_outer(frame).filter(|_| is_untouched);
+        let Some((plain, carried)) = plain.and_then(|plain| {
+            let body = &frame[IPV4_HEADER..plain.total_len];
+            Some((plain, CarriedEsp::of(plain.protocol, plain.upper, body, natt_port)?))
+        }) else {
+            last = None;
+            let packet = if is_untouched { classify_other(frame, natt_port) } else { None };
+            add(tables, packet, runs);
+            continue;
+        };
+        frame.truncate(plain.total_len);
+        let key = (plain.addresses, carried, plain.traffic_class);
+        match runs.last_mut().filter(|_| Some(key) == last) {
+            Some(run) => run.packets += 1,
+            None => {
+                tables.sad.prefetch_spi(carried.spi, SaProtocol::Esp);
+                let packet = Some(Protected::in_plain_v4(&plain, carried));
+                runs.push(InboundRun { packet, sa: None, packets: 1 });
             }
-            last = Some(key);
         }
-        Self::find_sas(tables, runs);
+        last = Some(key);
     }
+    find_sas(tables, runs);
+}
 
-    fn find_sas(tables: &Tables, runs: &mut [InboundRun]) {
-        for run in runs.iter_mut() {
-            let found = run.packet.and_then(|packet| tables.sad.find_inbound(packet.spi, packet.protocol));
-            if let Some(id) = found {
-                tables.sad.inbound.prefetch(id.0);
-                run.sa = Some(id);
-            }
+fn find_sas(tables: &Tables, runs: &mut [InboundRun]) {
+    for run in runs.iter_mut() {
+        let found = run.packet.and_then(|packet| tables.sad.find_inbound(packet.spi, packet.protocol));
+        if let Some(id) = found {
+            tables.sad.inbound.prefetch(id.0);
+            run.sa = Some(id);
         }
-        for id in runs.iter().filter_map(|run| run.sa) {
-            if let Some(sa) = tables.sad.inbound.hot(id.0) {
-                // Most packets are the next in sequence.
-                sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
-                tables.tunnels.prefetch_admission(sa.tunnel);
-            }
+    }
+    for id in runs.iter().filter_map(|run| run.sa) {
+        if let Some(sa) = tables.sad.inbound.hot(id.0) {
+            // Most packets are the next in sequence.
+            sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
+            tables.tunnels.prefetch_admission(sa.tunnel);
         }
     }
 }

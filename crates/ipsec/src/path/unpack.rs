@@ -215,6 +215,6 @@ impl Inbound {
 /// fast check, and delivered unchanged.
 #[inline]
 fn plain_way<P: PlainInner>(tables: &Tables, packet: &[u8], tunnel: u32) -> Option<u16> {
-    let plain = P::parse(packet).filter(|plain| plain.stays(&tables.config, packet))?;
+    let plain = P::parse(packet).filter(|plain| !tables.config.may_change(plain, packet))?;
     plain.admitted(&tables.tunnels, tunnel)
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::esp::job::CryptoJob;
 use crate::path::classify::ClassifiedBurst;
+use crate::path::protected::look_up;
 use crate::sa::id::InboundId;
 
 const CTR_SHA1: Transform =
@@ -190,7 +191,7 @@ fn packets_of_one_flow_and_sa_are_looked_up_once_whatever_their_headers() {
         a.copied(&mut frames);
         let sent = a.send(&packets);
         let (mut frames, mut runs) = (b.frames(&sent), Vec::new());
-        Inbound::look_up(&b.ipsec.tables, &mut frames, &mut runs);
+        look_up(&b.ipsec.tables, &mut frames, &mut runs);
         b.copied(&mut frames);
         assert_eq!([burst.runs().len(), runs.len()], [1, 1], "{inner_v6} {outer_v6} {encap:?}");
         assert_eq!(b.receive(&sent).len(), 3);
