@@ -1,5 +1,6 @@
 //! The security policy database (RFC 4301 section 4.4.1): ordered policies, and their search.
 
+pub(crate) mod fast_admission;
 pub(crate) mod flow_cache;
 pub(crate) mod index;
 pub(crate) mod links;

@@ -11,7 +11,7 @@
 //!
 //! A packet's way: a port takes a frame from its worker's pool and fills it, or lends it to a
 //! device ([`Loans`]) that does. Anyone who classifies it parses a view or a [`Layout`]; nearly all
-//! packets are covered by a few words ([`PlainV4`]). Outer headers are written from templates
+//! packets are covered by a few words ([`Plain`]). Outer headers are written from templates
 //! ([`IpTemplate`]) into the headroom, and the port that sends the frame returns it to a pool.
 //!
 //! Each header has a file of the same form: a view whose `parse` checks everything that the
@@ -42,8 +42,7 @@ mod loan;
 mod mutable;
 pub mod ndp;
 mod offload;
-mod plain_v4;
-mod plain_v6;
+mod plain;
 mod pool;
 mod prefetch;
 pub mod protocol;
@@ -71,8 +70,7 @@ pub use loan::Loans;
 pub use mutable::zero_mutable;
 pub use ndp::{Ndp, NdpKind};
 pub use offload::Offload;
-pub use plain_v4::PlainV4;
-pub use plain_v6::PlainV6;
+pub use plain::{Plain, PlainFamily, PlainV4, PlainV6};
 pub use pool::FramePool;
 pub use prefetch::prefetch;
 pub use region::{CHUNK_BYTES, Pages, Region, RegionError};

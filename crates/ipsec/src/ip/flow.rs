@@ -58,8 +58,8 @@ impl FlowKey {
     /// The key of a plain IPv6 packet on an inside interface.
     #[inline]
     pub(crate) fn of_plain_v6(plain: &PlainV6, interface: u16) -> Self {
-        let PlainV6 { source, destination, protocol, upper, .. } = *plain;
-        let upper = IS_V6 | upper_v4(protocol, upper) | interface_bits(interface);
+        let PlainV6 { addresses: [source, destination], protocol, upper, .. } = *plain;
+        let upper = IS_V6 | upper_with_ports(protocol, upper) | interface_bits(interface);
         Self { source, destination, upper }
     }
 
@@ -138,9 +138,9 @@ pub(crate) const fn interface_bits(interface: u16) -> u64 {
     (interface as u64) << INTERFACE_AT
 }
 
-/// The upper part of the key of an IPv4 packet with ports, source before destination.
+/// The upper part of the key of a packet with ports, source before destination; of IPv4 as it is.
 #[inline]
-pub(crate) fn upper_v4(protocol: u8, ports: u32) -> u64 {
+pub(crate) fn upper_with_ports(protocol: u8, ports: u32) -> u64 {
     PORTS_KNOWN | u64::from(protocol) << 32 | u64::from(ports)
 }
 

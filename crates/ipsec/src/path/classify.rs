@@ -3,8 +3,6 @@
 //! for it is most of what thousands of SAs cost. Consecutive packets that look alike form a run,
 //! which is looked up once.
 
-use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
-use convoy_packet::ipv6::HEADER_BYTES as IPV6_HEADER;
 use convoy_packet::protocol::{IPV4, IPV6};
 use convoy_packet::{Frame, Layout, PlainV4, PlainV6, prefetch};
 
@@ -95,7 +93,7 @@ impl Outbound {
         let clamps = tables.config.mss_clamp.is_on();
         for frame in frames {
             let plain = match PlainV4::parse(frame) {
-                Some(plain) if !(clamps && is_plain_syn(frame, IPV4_HEADER, plain.protocol)) => plain,
+                Some(plain) if !(clamps && is_plain_syn(frame, &plain)) => plain,
                 // Also one that begins a TCP connection and may have to be changed.
                 _ => {
                     last.0 = V4Key::NONE;
@@ -119,12 +117,12 @@ impl Outbound {
     /// Finds the policy of a packet that is not plain IPv4.
     fn classify_other(&self, frame: &mut Frame, clamps: bool, burst: &mut ClassifiedBurst) {
         let plain = PlainV6::parse(frame);
-        let Some(plain) = plain.filter(|plain| !(clamps && is_plain_syn(frame, IPV6_HEADER, plain.protocol)))
-        else {
+        let Some(plain) = plain.filter(|plain| !(clamps && is_plain_syn(frame, plain))) else {
             return self.classify_any(frame, burst);
         };
         frame.truncate(plain.total_len);
-        let inner = Inner { next_header: IPV6, traffic_class: plain.traffic_class, dont_fragment: true };
+        let PlainV6 { traffic_class, dont_fragment, .. } = plain;
+        let inner = Inner { next_header: IPV6, traffic_class, dont_fragment };
         let flow = FlowKey::of_plain_v6(&plain, frame.interface());
         if !burst.continues_v6(&flow, inner) {
             let place = self.flows.place(&flow);

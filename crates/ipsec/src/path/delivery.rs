@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use convoy_packet::aggfrag::HEADER_BYTES as AGGFRAG_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Frame, FramePool, Layout, PlainV4, PlainV6, Udp, ip};
+use convoy_packet::{Frame, FramePool, Layout, Udp, ip};
 
 use super::inbound::Inbound;
-use super::plain_inner::PlainInner;
+use super::plain_inner::{InnerFamily, alone_in_payload, inner_of_tunnel};
 use super::tables::Tables;
 use super::unpack::PayloadHead;
 use crate::drops::DropReason;
@@ -50,13 +50,7 @@ impl Inbound {
     ) {
         tables.now_ns = tables.now_ns.max(now_ns);
         for mut packet in done.drain(..) {
-            let start = usize::from(packet.job.cipher_start);
-            let is_delivered = match packet.frame.get(start).map_or(0, |first| first >> 4) {
-                4 => self.finish_plain::<PlainV4, TUNNEL>(tables, &mut packet, now_ns),
-                6 => self.finish_plain::<PlainV6, TUNNEL>(tables, &mut packet, now_ns),
-                _ => self.finish_alone(tables, &mut packet, now_ns),
-            };
-            if is_delivered {
+            if self.finish_shortly(tables, &mut packet, now_ns) {
                 out.push(packet.frame);
             } else {
                 self.finish_any(tables, now_ns, pool, packet, out);
@@ -64,14 +58,30 @@ impl Inbound {
         }
     }
 
-    /// Handles what may be a payload of AGGFRAG mode, if it is that case: see
+    /// Handles the common case, by the version of what may be the inner packet: see
     /// [`finish_plain`](Self::finish_plain).
+    #[inline(always)]
+    pub(super) fn finish_shortly(
+        &mut self,
+        tables: &mut Tables,
+        packet: &mut CryptoPacket,
+        now_ns: u64,
+    ) -> bool {
+        let start = usize::from(packet.job.cipher_start);
+        match packet.frame.get(start).map_or(0, |first| first >> 4) {
+            4 => self.finish_plain::<u64, TUNNEL>(tables, packet, now_ns),
+            6 => self.finish_plain::<[u128; 2], TUNNEL>(tables, packet, now_ns),
+            _ => self.finish_alone(tables, packet, now_ns),
+        }
+    }
+
+    /// Handles what may be a payload of AGGFRAG mode, if it is the common case.
     #[inline(never)]
     fn finish_alone(&mut self, tables: &mut Tables, packet: &mut CryptoPacket, now_ns: u64) -> bool {
         let inner = usize::from(packet.job.cipher_start) + AGGFRAG_HEADER;
         match packet.frame.get(inner).map_or(0, |first| first >> 4) {
-            4 => self.finish_plain::<PlainV4, PAYLOAD>(tables, packet, now_ns),
-            6 => self.finish_plain::<PlainV6, PAYLOAD>(tables, packet, now_ns),
+            4 => self.finish_plain::<u64, PAYLOAD>(tables, packet, now_ns),
+            6 => self.finish_plain::<[u128; 2], PAYLOAD>(tables, packet, now_ns),
             _ => false,
         }
     }
@@ -82,7 +92,7 @@ impl Inbound {
     /// changed nothing.
     // Not inlined: otherwise most of its values would not stay in registers.
     #[inline(never)]
-    fn finish_plain<P: PlainInner, const IN_PAYLOAD: bool>(
+    fn finish_plain<A: InnerFamily, const IN_PAYLOAD: bool>(
         &mut self,
         tables: &mut Tables,
         packet: &mut CryptoPacket,
@@ -101,13 +111,13 @@ impl Inbound {
             && !sa.is_due(now_ns)
             && context.form == Form::LaidOut
             && if IN_PAYLOAD { sa.mode() == Mode::Iptfs } else { sa.is_plain_tunnel() };
-        let inner = if IN_PAYLOAD { P::alone_in_payload(frame, job) } else { P::opened(frame, job) };
+        let inner = if IN_PAYLOAD { alone_in_payload::<A>(frame, job) } else { inner_of_tunnel(frame, job) };
         let Some(inner) = inner.filter(|_| is_ready) else { return false };
         let start = usize::from(job.cipher_start) + if IN_PAYLOAD { AGGFRAG_HEADER } else { 0 };
         if tables.config.may_change(&inner, &frame[start..]) {
             return false;
         }
-        let Some(interface) = inner.admitted(&tables.tunnels, sa.tunnel) else { return false };
+        let Some(interface) = A::admitted(&inner, &tables.tunnels, sa.tunnel) else { return false };
         let header = IpsecHeader { at: context.header.into(), in_udp: sa.in_udp() };
         let asks_source = sa.follows_source()
             && context.sequence > sa.replay().highest()
@@ -121,7 +131,7 @@ impl Inbound {
         if interface != 0 {
             frame.set_interface(interface);
         }
-        frame.truncate(start + inner.total_len());
+        frame.truncate(start + inner.total_len);
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");
         let used_before_ns = std::mem::replace(&mut sa.last_used_ns, now_ns);

@@ -2,9 +2,9 @@
 //! directions, so that their packets fit the tunnel even if a host gets no ICMP.
 
 use convoy_packet::protocol::TCP;
-use convoy_packet::{Frame, Layout, ipv4, ipv6, tcp};
+use convoy_packet::{Frame, Layout, Plain, PlainFamily, ipv4, ipv6, tcp};
 
-use super::plain_inner::PlainInner;
+use super::plain_inner::is_plain_syn;
 use super::{IpsecConfig, Tables};
 use crate::sa::id::OutboundId;
 use crate::sad::path_mtu::LEAST_V6;
@@ -42,8 +42,8 @@ impl IpsecConfig {
     /// Whether a plain inner packet that was read from `packet` may have to be changed: it begins a
     /// TCP connection that is clamped, or hops are counted.
     #[inline(always)]
-    pub(super) fn may_change<P: PlainInner>(&self, inner: &P, packet: &[u8]) -> bool {
-        self.decrement_ttl || self.mss_clamp.is_on() && inner.is_syn(packet)
+    pub(super) fn may_change<A: PlainFamily>(&self, inner: &Plain<A>, packet: &[u8]) -> bool {
+        self.decrement_ttl || self.mss_clamp.is_on() && is_plain_syn(packet, inner)
     }
 }
 

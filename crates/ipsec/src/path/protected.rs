@@ -4,11 +4,9 @@
 use std::ops::Range;
 
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
-use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
-use convoy_packet::ipv6::HEADER_BYTES as IPV6_HEADER;
-use convoy_packet::protocol::ESP;
+use convoy_packet::protocol::{ESP, IPV6};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Frame, Layout, Offload, PlainV4, PlainV6};
+use convoy_packet::{Frame, Layout, Offload, Plain, PlainFamily, PlainV4, PlainV6};
 
 use super::kind::OutsideKind;
 use super::tables::Tables;
@@ -42,33 +40,18 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// ESP behind a plain IPv4 header, in UDP or not, in a frame that is cut to its length: packets
-    /// of one SA are then alike whatever their length.
+    /// ESP behind a plain IP header, in UDP or not, to the address with this number, in a frame
+    /// that is cut to its length: packets of one SA are then alike whatever their length.
     #[inline]
-    fn in_plain_v4(plain: &PlainV4, carried: CarriedEsp) -> Self {
+    fn in_plain<A: PlainFamily>(plain: &Plain<A>, to: u128, carried: CarriedEsp) -> Self {
         Self {
             spi: carried.spi,
             protocol: SaProtocol::Esp,
-            at: carried.at(IPV4_HEADER),
+            at: A::HEADER_BYTES + if carried.in_udp { UDP_HEADER } else { 0 },
             end: usize::MAX,
-            to: u128::from(plain.addresses as u32),
+            to,
             traffic_class: plain.traffic_class,
-            is_v6: false,
-            in_udp: carried.in_udp,
-        }
-    }
-
-    /// ESP behind a plain IPv6 header, likewise.
-    #[inline]
-    fn in_plain_v6(plain: &PlainV6, carried: CarriedEsp) -> Self {
-        Self {
-            spi: carried.spi,
-            protocol: SaProtocol::Esp,
-            at: carried.at(IPV6_HEADER),
-            end: usize::MAX,
-            to: plain.destination,
-            traffic_class: plain.traffic_class,
-            is_v6: true,
+            is_v6: A::PROTOCOL == IPV6,
             in_udp: carried.in_udp,
         }
     }
@@ -95,10 +78,9 @@ pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<Inbo
     for frame in frames {
         let is_untouched = frame.offload() == Offload::None;
         let plain = PlainV4::parse_outer(frame).filter(|_| is_untouched);
-        let Some((plain, carried)) = plain.and_then(|plain| {
-            let body = &frame[IPV4_HEADER..plain.total_len];
-            Some((plain, CarriedEsp::of(plain.protocol, plain.upper, body, natt_port)?))
-        }) else {
+        let Some((plain, carried)) =
+            plain.and_then(|plain| Some((plain, CarriedEsp::of(frame, &plain, natt_port)?)))
+        else {
             last = None;
             let packet = if is_untouched { classify_other(frame, natt_port) } else { None };
             add(tables, packet, runs);
@@ -110,7 +92,8 @@ pub(super) fn look_up(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<Inbo
             Some(run) => run.packets += 1,
             None => {
                 tables.sad.prefetch_spi(carried.spi, SaProtocol::Esp);
-                let packet = Some(Protected::in_plain_v4(&plain, carried));
+                let to = u128::from(plain.addresses as u32);
+                let packet = Some(Protected::in_plain(&plain, to, carried));
                 runs.push(InboundRun { packet, sa: None, packets: 1 });
             }
         }
@@ -144,23 +127,19 @@ struct CarriedEsp {
 }
 
 impl CarriedEsp {
-    /// By the protocol of an IP header, the word behind it, and all that is behind it; `None` if
-    /// that is no whole ESP header.
+    /// Of `packet`, of which `plain` was read; `None` if it has no whole ESP header.
     #[inline(always)]
-    fn of(protocol: u8, upper: u32, body: &[u8], natt_port: u16) -> Option<Self> {
+    fn of<A: PlainFamily>(packet: &[u8], plain: &Plain<A>, natt_port: u16) -> Option<Self> {
+        let Plain { total_len, protocol, upper, .. } = *plain;
         if protocol == ESP {
-            return (body.len() >= ESP_HEADER).then_some(Self { spi: upper, in_udp: false });
+            let is_whole = total_len >= A::HEADER_BYTES + ESP_HEADER;
+            return is_whole.then_some(Self { spi: upper, in_udp: false });
         }
         if upper as u16 != natt_port {
             return None;
         }
-        Some(Self { spi: esp::spi_in_udp(body)?, in_udp: true })
-    }
-
-    /// The position of the ESP header behind an IP header.
-    #[inline(always)]
-    fn at(self, ip_header: usize) -> usize {
-        ip_header + if self.in_udp { UDP_HEADER } else { 0 }
+        let spi = esp::spi_in_udp(packet.get(A::HEADER_BYTES..total_len)?)?;
+        Some(Self { spi, in_udp: true })
     }
 }
 
@@ -182,11 +161,11 @@ fn add(tables: &Tables, packet: Option<Protected>, runs: &mut Vec<InboundRun>) {
 /// fragment.
 fn classify_other(frame: &mut Frame, natt_port: u16) -> Option<Protected> {
     if let Some(plain) = PlainV6::parse_outer(frame)
-        && let body = &frame[IPV6_HEADER..plain.total_len]
-        && let Some(carried) = CarriedEsp::of(plain.protocol, plain.upper, body, natt_port)
+        && let Some(carried) = CarriedEsp::of(frame, &plain, natt_port)
     {
         frame.truncate(plain.total_len);
-        return Some(Protected::in_plain_v6(&plain, carried));
+        let [_, to] = plain.addresses;
+        return Some(Protected::in_plain(&plain, to, carried));
     }
     let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
     match OutsideKind::of(frame, &layout, natt_port) {

@@ -2,11 +2,11 @@
 //! packet is checked against the policies and delivered.
 
 use convoy_packet::aggfrag::HEADER_BYTES;
-use convoy_packet::{Frame, FramePool, Layout, PlainV4, PlainV6};
+use convoy_packet::{Frame, FramePool, Layout, Plain};
 
 use super::delivery::{InnerArrival, deliver};
 use super::inbound::Inbound;
-use super::plain_inner::PlainInner;
+use super::plain_inner::InnerFamily;
 use super::tables::Tables;
 use crate::drops::DropReason;
 use crate::ip::tos::Ecn;
@@ -191,8 +191,8 @@ impl Inbound {
         lost.drain(..).for_each(|reason| tables.count_drop(Some(id.into()), reason));
         let tunnel = tables.sad.inbound.hot(id.0).map_or(0, |sa| sa.tunnel);
         for mut frame in packets.drain(..) {
-            let plain = plain_way::<PlainV4>(tables, &frame, tunnel);
-            if let Some(interface) = plain.or_else(|| plain_way::<PlainV6>(tables, &frame, tunnel)) {
+            let plain = plain_way::<u64>(tables, &frame, tunnel);
+            if let Some(interface) = plain.or_else(|| plain_way::<[u128; 2]>(tables, &frame, tunnel)) {
                 tables.totals.opened += 1;
                 frame.set_interface(interface);
                 out.push(frame);
@@ -214,7 +214,7 @@ impl Inbound {
 /// The inside interface by which a packet leaves, if it is plain, of this family, admitted by the
 /// fast check, and delivered unchanged.
 #[inline]
-fn plain_way<P: PlainInner>(tables: &Tables, packet: &[u8], tunnel: u32) -> Option<u16> {
-    let plain = P::parse(packet).filter(|plain| !tables.config.may_change(plain, packet))?;
-    plain.admitted(&tables.tunnels, tunnel)
+fn plain_way<A: InnerFamily>(tables: &Tables, packet: &[u8], tunnel: u32) -> Option<u16> {
+    let plain = Plain::<A>::parse(packet).filter(|plain| !tables.config.may_change(plain, packet))?;
+    A::admitted(&plain, &tables.tunnels, tunnel)
 }

@@ -48,8 +48,8 @@ pub(crate) struct InboundSa {
     follows_source: bool,
 }
 
-/// What is at hand of an SA's ends, as numbers; our outer address accepts any if it is unspecified.
-/// Of IPv6's there is no room for the peer's.
+/// An SA's ends as numbers, as far as the hot state has room: not for an IPv6 peer. An unspecified
+/// local address accepts any.
 #[derive(Clone, Copy, Debug)]
 enum HotEnds {
     V4 {

@@ -8,7 +8,7 @@
 
 use convoy_packet::prefetch;
 
-use crate::ip::flow::{FlowKey, interface_bits, upper_v4};
+use crate::ip::flow::{FlowKey, interface_bits, upper_with_ports};
 
 /// Places in a set.
 const WAYS: usize = 4;
@@ -36,7 +36,7 @@ impl V4Key {
     /// before destination.
     #[inline]
     pub(crate) fn new(addresses: u64, protocol: u8, ports: u32, interface: u16) -> Self {
-        Self { addresses, upper: upper_v4(protocol, ports) | interface_bits(interface) }
+        Self { addresses, upper: upper_with_ports(protocol, ports) | interface_bits(interface) }
     }
 
     /// The flow of the key.

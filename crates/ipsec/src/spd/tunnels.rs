@@ -6,8 +6,9 @@ use convoy_packet::{Layout, prefetch};
 
 use crate::ip::flow::FlowKey;
 use crate::sa::id::{InboundId, OutboundId, TunnelId};
+use crate::spd::fast_admission::{Ends, FastAdmission};
 use crate::spd::links::Links;
-use crate::spd::selector::{Ports, Selector};
+use crate::spd::selector::Selector;
 
 /// One tunnel.
 struct Tunnel {
@@ -35,93 +36,6 @@ const OWN_SA_AGAIN_NS: u64 = 1_000_000_000;
 
 /// The index of no SA.
 const NONE: u32 = u32::MAX;
-
-/// The part of a tunnel's selectors that admits most packets of one family: one with any ports. Two
-/// of IPv4 are a cache line.
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct FastAdmission<A> {
-    /// First and last.
-    local: [A; 2],
-    remote: [A; 2],
-    /// The protocols of each side; [`ANY_PROTOCOL`] is any.
-    protocols: [u16; 2],
-    /// The tunnel's inside interface.
-    interface: u16,
-}
-
-const ANY_PROTOCOL: u16 = 256;
-
-/// The addresses of a packet, as numbers of its family.
-#[derive(Clone, Copy)]
-struct Ends<A> {
-    source: A,
-    destination: A,
-}
-
-/// An address of one family as a number.
-trait FamilyAddress: Copy + PartialOrd {
-    const IS_V6: bool;
-    /// Admits nothing: no address is above the last and below the first.
-    const NO_RANGE: [Self; 2];
-
-    /// Of the family's number among both families'.
-    fn of(number: u128) -> Self;
-}
-
-impl FamilyAddress for u32 {
-    const IS_V6: bool = false;
-    const NO_RANGE: [Self; 2] = [1, 0];
-
-    fn of(number: u128) -> Self {
-        number as Self
-    }
-}
-
-impl FamilyAddress for u128 {
-    const IS_V6: bool = true;
-    const NO_RANGE: [Self; 2] = [1, 0];
-
-    fn of(number: u128) -> Self {
-        number
-    }
-}
-
-impl<A: FamilyAddress> FastAdmission<A> {
-    const NOTHING: Self =
-        Self { local: A::NO_RANGE, remote: A::NO_RANGE, protocols: [ANY_PROTOCOL; 2], interface: 0 };
-
-    fn of(selector: &Selector) -> Option<Self> {
-        let Selector { local, remote } = selector;
-        let is_simple = local.addresses.is_v6() == A::IS_V6
-            && remote.addresses.is_v6() == A::IS_V6
-            && (local.ports, remote.ports) == (Ports::Any, Ports::Any);
-        let protocol = |number: Option<u8>| number.map_or(ANY_PROTOCOL, u16::from);
-        is_simple.then(|| Self {
-            local: local.addresses.bounds().map(A::of),
-            remote: remote.addresses.bounds().map(A::of),
-            protocols: [protocol(local.protocol), protocol(remote.protocol)],
-            interface: 0,
-        })
-    }
-
-    /// That of the first of these selectors that has one.
-    fn first_of(selectors: &[Selector], interface: u16) -> Option<Self> {
-        selectors.iter().find_map(Self::of).map(|simple| Self { interface, ..simple })
-    }
-
-    /// Whether an inbound packet is admitted, by its addresses and its protocol, and the inside
-    /// interface by which it leaves; if not, another selector may still admit it.
-    #[inline]
-    fn admits_inbound(&self, ends: Ends<A>, protocol: u8) -> Option<u16> {
-        let holds = |[first, last]: [A; 2], address: A| first <= address && address <= last;
-        let number = u16::from(protocol);
-        let is_admitted = holds(self.local, ends.destination)
-            && holds(self.remote, ends.source)
-            && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number);
-        is_admitted.then_some(self.interface)
-    }
-}
 
 /// All tunnels that a policy or an SA has named, each with a dense number. Numbers are never
 /// reused.
@@ -345,8 +259,8 @@ impl Tunnels {
     fn set_admission(&mut self, number: u32) {
         let Tunnel { selectors, interface, .. } = &self.list[number as usize];
         let (at, interface) = (number as usize, *interface);
-        let nothing = FastAdmission { interface, ..FastAdmission::NOTHING };
-        self.admissions[at] = FastAdmission::first_of(selectors, interface).unwrap_or(nothing);
+        let v4 = FastAdmission::first_of(selectors, interface);
+        self.admissions[at] = v4.unwrap_or(FastAdmission::NOTHING.on(interface));
         let v6 = FastAdmission::first_of(selectors, interface);
         if v6.is_some() && at >= self.admissions_v6.len() {
             self.admissions_v6.resize(at + 1, FastAdmission::NOTHING);
@@ -362,7 +276,7 @@ impl Tunnels {
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
         let ((source, destination), protocol) = (layout.address_numbers(packet), layout.protocol);
         let interface = if layout.is_v6 {
-            self.admits_v6(number, source, destination, protocol)
+            self.admits_v6(number, [source, destination], protocol)
         } else {
             self.admits_v4(number, (source as u64) << 32 | destination as u64, protocol)
         };
@@ -379,13 +293,8 @@ impl Tunnels {
 
     /// Whether the fast check admits an IPv6 packet that is not ICMPv6; likewise.
     #[inline]
-    pub(crate) fn admits_v6(
-        &self,
-        number: u32,
-        source: u128,
-        destination: u128,
-        protocol: u8,
-    ) -> Option<u16> {
+    pub(crate) fn admits_v6(&self, number: u32, addresses: [u128; 2], protocol: u8) -> Option<u16> {
+        let [source, destination] = addresses;
         let ends = Ends { source, destination };
         self.admissions_v6.get(number as usize)?.admits_inbound(ends, protocol)
     }
@@ -406,7 +315,7 @@ impl Tunnels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spd::selector::TrafficSelector;
+    use crate::spd::selector::{Ports, TrafficSelector};
     use convoy_packet::IpHeader;
     use proptest::prelude::*;
 

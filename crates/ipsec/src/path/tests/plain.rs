@@ -154,17 +154,31 @@ proptest! {
 }
 
 #[test]
-fn a_packet_alone_in_its_payload_is_delivered_from_the_payload_s_frame_by_the_short_way() {
-    let link = Link { mode: Mode::Iptfs, ..Link::default() };
-    let [mut a, mut b] = link.pair();
-    for is_v6 in [false, true, false] {
-        let packet = link.packet(is_v6, 1_300);
-        let outer = a.send_packed(std::slice::from_ref(&packet));
-        assert_eq!(b.receive(&outer), [packet]);
+fn plain_packets_are_delivered_by_the_short_way_in_both_modes_whatever_their_headers() {
+    for bits in 0..16_u8 {
+        let [in_payload, inner_v6, outer_v6, in_udp] = [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1);
+        let mode = if in_payload { Mode::Iptfs } else { Mode::Tunnel };
+        let link = Link { mode, outer_v6, encap: in_udp.then_some(ENCAP), ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packets = [1_300, 1_301, 1_302].map(|len| link.packet(inner_v6, len));
+        let one_by_one = |packet| a.send_packed(std::slice::from_ref(packet));
+        let outer: Vec<_> = packets.iter().flat_map(one_by_one).collect();
+        // The first packet has an SA's limits evaluated, and says where its payloads begin.
+        assert_eq!(b.receive(&outer[..1]), packets[..1]);
+        let mut frames = b.frames(&outer[1..]);
+        b.classify_inbound(&mut frames);
+        let mut opened = std::mem::take(&mut b.inbound.open);
+        b.ipsec.tables.lay_out(b.now_ns, &mut opened, &mut |_| {});
+        for (packet, expected) in opened.iter_mut().zip(&packets[1..]) {
+            run(&b.keys[&packet.sa], Direction::Open, packet);
+            let Gateway { ipsec, now_ns, .. } = &mut b;
+            assert!(ipsec.inbound.finish_shortly(&mut ipsec.tables, packet, *now_ns), "{bits:04b}");
+            assert_eq!(packet.frame[..], expected[..]);
+        }
+        assert_eq!(b.ipsec.counters().opened, 3);
+        b.pool.give_back_burst(&mut opened.into_iter().map(|packet| packet.frame).collect());
+        b.assert_no_leak();
     }
-    let reassembler = b.ipsec.tables.reassembler(InboundId(0)).expect("in AGGFRAG mode");
-    assert_eq!((reassembler.counts().payloads, reassembler.counts().packets), (3, 3));
-    assert!(reassembler.expects(4) && !reassembler.expects(3));
 }
 
 #[test]
