@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use convoy_gateway::control::{self, Answer, Ask};
-use convoy_report::snapshot::Snapshot;
+use convoy_report::snapshot::{Snapshot, TunnelSelection};
 
 use crate::Failure;
 use crate::args::{ClusterArgs, ClusterCommand, WaitArgs};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
 /// `convoy cluster wait`.
 fn wait(args: &WaitArgs) -> Result<(), Failure> {
     loop {
-        match control::ask(&args.control, Ask::Snapshot) {
+        match control::ask(&args.control, Ask::Tunnel(TunnelSelection::NONE)) {
             Ok(Answer::Snapshot(snapshot)) if leads(&snapshot) => return Ok(()),
             // A gateway that is not there, or is about to end, may come back.
             Ok(_) => {}

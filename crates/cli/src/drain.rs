@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use convoy_gateway::control::{Answer, Ask};
-use convoy_report::snapshot::ClusterRow;
+use convoy_report::snapshot::{ClusterRow, TunnelSelection};
 
 use crate::Failure;
 use crate::args::DrainArgs;
@@ -74,7 +74,7 @@ fn remainder(cluster: &ClusterRow) -> String {
 }
 
 fn cluster(control: &Path) -> Result<ClusterRow, Failure> {
-    let row = match ask(control, Ask::Snapshot)? {
+    let row = match ask(control, Ask::Tunnel(TunnelSelection::NONE))? {
         Answer::Snapshot(snapshot) => snapshot.cluster,
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
         _ => None,

@@ -25,7 +25,7 @@ use crate::run::{Load, Order, ReloadReport, Reply, reload};
 use crate::trace::{TraceReport, TraceRequest};
 
 /// Version of the protocol; a client of another is refused.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The longest request, in bytes.
 const REQUEST_BYTES: usize = 4096;
 /// Clients that may wait to be served.
@@ -46,7 +46,7 @@ const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 pub enum Ask {
     /// Everything that `convoy show` displays.
     Snapshot,
-    /// The same with these tunnels alone, or none.
+    /// As `snapshot`, but of these tunnels alone, or of none.
     Tunnel(TunnelSelection),
     /// The names that a command line may go on with, which are far fewer bytes.
     Names(NamesRequest),
@@ -388,11 +388,11 @@ mod tests {
 
     #[test]
     fn requests_are_read_and_others_refused_with_a_reason() {
-        let good = br#"{"version":3,"ask":"snapshot"}"#;
-        assert_eq!(parse_request(good), Ok(Request { version: 3, ask: Ask::Snapshot }));
+        let good = br#"{"version":4,"ask":"snapshot"}"#;
+        assert_eq!(parse_request(good), Ok(Request { version: VERSION, ask: Ask::Snapshot }));
         let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
-        assert_eq!(other, "protocol version 9 is not supported; this gateway speaks version 3");
-        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":3,"ask":"secrets"}"#, br#"{"version":2}"#] {
+        assert_eq!(other, "protocol version 9 is not supported; this gateway speaks version 4");
+        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":4,"ask":"secrets"}"#, br#"{"version":2}"#] {
             assert!(parse_request(bad).expect_err("not a request").starts_with("this is not a request"));
         }
     }

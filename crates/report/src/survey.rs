@@ -94,16 +94,11 @@ pub trait Surveyed {
 impl Survey {
     /// A survey for a snapshot, of these tunnels alone if there is a selection.
     pub fn reported_to(listener: PartListener, selection: Option<TunnelSelection>) -> Self {
-        let of_none = selection.as_ref().is_some_and(|selection| selection.name.is_none());
-        let all = Self::of_totals(DropCounters::default());
-        let stage = if of_none { SurveyStage::Rest } else { all.stage };
-        Self {
-            listener: Some(listener),
-            selection,
-            stage,
-            selected: BTreeSet::new(),
-            drops_before: all.drops_before,
+        let mut survey = Self::of_totals(DropCounters::default());
+        if selection.as_ref().is_some_and(TunnelSelection::is_of_none) {
+            survey.stage = SurveyStage::Rest;
         }
+        Self { listener: Some(listener), selection, ..survey }
     }
 
     /// A survey for the totals by tunnel alone, of a worker with this many drops.

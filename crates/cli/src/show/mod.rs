@@ -164,8 +164,8 @@ fn text<T: Serialize>(value: &T, is_line: bool) -> Result<String, serde_json::Er
 /// The state of the gateway; of the tunnel alone that is asked for, if there is one of that name,
 /// and of no tunnels where none is shown.
 fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
-    if matches!(args.what, Some(Shown::Engine | Shown::Scheduler | Shown::Port)) {
-        return fetch_by(args, Ask::Tunnel(TunnelSelection { name: None }));
+    if matches!(args.what, Some(Shown::Engine | Shown::Scheduler | Shown::Port | Shown::Cluster)) {
+        return fetch_by(args, Ask::Tunnel(TunnelSelection::NONE));
     }
     if let Some(name) = args.name.as_ref().or(args.tunnel.as_ref()) {
         let selection = TunnelSelection { name: Some(name.clone()) };

@@ -13,6 +13,14 @@ pub struct TunnelSelection {
 }
 
 impl TunnelSelection {
+    /// No tunnels.
+    pub const NONE: Self = Self { name: None };
+
+    /// Whether it is of no tunnels.
+    pub fn is_of_none(&self) -> bool {
+        self.name.is_none()
+    }
+
     /// Whether a tunnel's name is selected by the name that is wanted.
     pub fn selects(wanted: &str, name: &str) -> bool {
         let rest = name.strip_prefix(wanted).filter(|_| !wanted.is_empty());
@@ -56,8 +64,7 @@ mod tests {
         let site = TunnelSelection { name: Some("site".to_owned()) };
         let names = ["site", "site/net", "site-2", "sit", ""];
         assert_eq!(names.map(|name| site.has(name)), [true, true, false, false, false]);
-        for none in [None, Some(String::new())] {
-            let none = TunnelSelection { name: none };
+        for none in [TunnelSelection::NONE, TunnelSelection { name: Some(String::new()) }] {
             assert_eq!(names.map(|name| none.has(name)), [false; 5]);
         }
     }

@@ -52,7 +52,7 @@ fn packets_flow_in_each_of_ten_thousand_tunnels_and_a_reload_leaves_all_but_the_
     assert_eq!((one.sas.len(), one.tunnels.len(), one.policies.len()), (2, 2, 1));
     let peers = one.peers();
     assert_eq!((peers.len(), one.configured.len()), (1, 1), "{peers:?}");
-    let none = bench.gateway.snapshot(Some(&TunnelSelection { name: None }));
+    let none = bench.gateway.snapshot(Some(&TunnelSelection::NONE));
     assert_eq!(
         (none.sas.len(), none.tunnels.len(), none.policies.len(), none.configured.len()),
         (0, 0, 0, 0)
