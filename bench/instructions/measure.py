@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNS = [
     *(("multibuffer", proposal, "ipv4", 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
     *(("software", "aes128gcm16", "ipv4", 64, sas) for sas in (100, 1)),
-    *(("multibuffer", "aes128gcm16", headers, 64, sas) for headers in ("ipv6", "ipv6-in-ipv4", "ipv4-in-udp") for sas in (100, 1)),
+    *(("multibuffer", "aes128gcm16", headers, 64, sas) for headers in ("ipv6", "ipv6-in-ipv4", "ipv4-in-udp", "ipv6-in-udp") for sas in (100, 1)),
     *(("multibuffer", "aes128gcm16", headers, 1450, 1) for headers in ("ipv4", "ipv4-iptfs")),
     ("multibuffer", "aes128gcm16", "ipv4-iptfs", 64, 1),
 ]
@@ -93,5 +93,5 @@ def measure():
             print("counted", *run, file=sys.stderr)
             cases += [case_of(profile, source) for profile in profiles]
             libraries.add(library)
-    cases.sort(key=lambda case: (case["engine"], case["proposal"], case["headers"], case["sas"], case["window"], -case["at_hand"], case["way"] != "out"))
+    cases.sort(key=lambda case: (case["engine"], case["proposal"], case["headers"], case["bytes"], case["sas"], case["window"], -case["at_hand"], case["way"] != "out"))
     return {"tools": tools(", ".join(sorted(libraries))), "cases": cases}

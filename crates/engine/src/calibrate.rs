@@ -123,7 +123,8 @@ impl IdleEngine {
         self.0.description()
     }
 
-    /// Measures a transform, which takes some 25 ms.
+    /// Measures a transform, which takes some 25 ms, or twice that for an engine that is measured
+    /// as it is submitted to and in place.
     ///
     /// Medians over several rounds suppress the machine's noise; the fit minimises the squares of
     /// the relative error, so that small multi-packets count as much as large ones. The handover to

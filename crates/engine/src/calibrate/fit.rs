@@ -28,6 +28,22 @@ pub(super) fn fit_train(points: &[Point]) -> TrainModel {
     TrainModel { t_init, t_packet, t_block, t_longest }
 }
 
+/// By how much a line over blocks and this model miss the points: the root mean squares of the
+/// relative errors.
+#[cfg(test)]
+pub(super) fn misses(points: &[Point], train: TrainModel) -> [f64; 2] {
+    let line = fit(points);
+    let miss = |ns: &dyn Fn(&Point) -> f64| {
+        let squares = points.iter().map(|point| (ns(point) / point.ns.max(1.0) - 1.0).powi(2));
+        (squares.sum::<f64>() / points.len().max(1) as f64).sqrt()
+    };
+    let of_train = |point: &Point| {
+        let of_packets = train.t_packet * point.packets + train.t_longest * point.blocks / point.packets;
+        train.t_init + of_packets + train.t_block * point.blocks
+    };
+    [miss(&|point| line.t_init + line.t_block * point.blocks), miss(&of_train)]
+}
+
 /// The time of the caller's core, over packets and blocks: copies count by the block, cache lines
 /// of headers and descriptors by the packet, the queue by the multi-packet.
 pub(super) fn fit_handover(points: &[Point]) -> Handover {
@@ -116,6 +132,8 @@ mod tests {
         for (found, expected) in [(t_init, 40.0), (t_packet, 20.0), (t_block, 10.0), (t_longest, 50.0)] {
             assert!((found - expected).abs() < 1e-3 * expected, "{found}, not {expected}");
         }
+        let [line, all] = misses(&points, fit_train(&points));
+        assert!(line > 0.1 && all < 1e-3, "{line}, {all}");
     }
 
     #[test]
