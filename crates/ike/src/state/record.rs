@@ -94,7 +94,12 @@ impl CharonState {
         Some(SaRecord {
             session: tunnel.reqid.session,
             installed_ms: *installed_ms,
-            sa: AddSa { id: installed.id, is_encapsulated: installed.is_encapsulated, ..sa.clone() },
+            sa: AddSa {
+                id: installed.id,
+                is_encapsulated: installed.is_encapsulated,
+                reqid: tunnel.reqid.number,
+                ..sa.clone()
+            },
             connection,
             child,
             policies: self.policies.regular(installed.tunnel),

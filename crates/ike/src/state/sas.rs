@@ -129,16 +129,13 @@ impl CharonState {
         backend: &mut dyn SaBackend,
     ) -> Result<ReplyBody, (ReplyStatus, Refusal)> {
         let old = SaKey::of(&update.id);
+        let tunnel = self.sas.get(&old).ok_or_else(|| not_found(&update.id))?.tunnel;
+        if update.reqid != 0 {
+            self.renumber(tunnel, update).map_err(|refusal| (ReplyStatus::NotSupported, refusal))?;
+        }
         let sa = self.sas.get_mut(&old).ok_or_else(|| not_found(&update.id))?;
         let id = WireSaId { source: update.source, destination: update.destination, ..update.id };
         let new = SaKey::of(&id);
-        let known = self.tunnels.get(sa.tunnel).map(|tunnel| tunnel.reqid.number);
-        if update.reqid != 0 && known != Some(update.reqid) {
-            return Err((
-                ReplyStatus::NotSupported,
-                Refusal("the reqid of an SA cannot be changed".to_owned()),
-            ));
-        }
         let ends = ends(&id, sa.direction, update.is_encapsulated);
         backend.move_sa(sa.number, ends).map_err(|refusal| (ReplyStatus::NotSupported, refusal))?;
         let moved = Moved { tunnel: sa.tunnel, direction: sa.direction, old: sa.id, new: id };
@@ -154,6 +151,30 @@ impl CharonState {
         }
         self.touched.insert(number);
         Ok(ReplyBody::Done)
+    }
+
+    /// Gives the tunnel of an SA that moves the reqid that charon has for it then: another one if
+    /// the peer's address is the selector, as with a client without a virtual IP (MOBIKE, RFC
+    /// 4555). charon has removed the child's policies by then, and updates its SAs one by one.
+    fn renumber(&mut self, tunnel: TunnelId, update: &UpdateSa) -> Result<(), Refusal> {
+        let Some(known) = self.tunnels.get(tunnel).filter(|known| known.reqid.number != update.reqid) else {
+            return Ok(());
+        };
+        let hosts = |id: &WireSaId| {
+            let (one, other) = (id.source.ip(), id.destination.ip());
+            (one.min(other), one.max(other))
+        };
+        let of_child = |number: &SaNumber| {
+            let sa = self.by_number.get(number).and_then(|key| self.sas.get(key));
+            sa.is_none_or(|sa| hosts(&sa.id) == hosts(&update.id))
+        };
+        let has_others = !known.inbound_sas.iter().chain(&known.outbound_sas).all(of_child);
+        if has_others || !self.tunnels.renumber(tunnel, update.reqid) {
+            let what = "the reqid of an SA cannot be changed while other SAs or policies have it";
+            return Err(Refusal(what.to_owned()));
+        }
+        self.touch_records(tunnel);
+        Ok(())
     }
 
     pub(super) fn query_sa(

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
-    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, Message, SaEvent, SaProtocolId, UpdateSa, WireSaId,
-    WireSaKeys, WireSelector,
+    AddSa, Dscp, EncapMode, IptfsOptions, Lifetimes, Message, SaEvent, SaProtocolId, SaRecord, UpdateSa,
+    WireSaId, WireSaKeys, WireSelector,
 };
 
 /// The number of an SA, given how many were installed before it.
@@ -562,6 +562,47 @@ fn a_peer_that_moves_is_reported_and_the_sa_follows_charons_answer() {
     bench.gateway.refuses = true;
     let inbound = UpdateSa { id: id(spi, PEER, US), source: elsewhere, destination: host(US), ..update };
     assert_eq!(bench.refused(CharonRequest::UpdateSa(inbound)).0, ReplyStatus::NotSupported);
+}
+
+#[test]
+fn a_peer_whose_address_is_its_selector_moves_with_another_reqid() {
+    let mut bench =
+        StateBench::new(StateConfig { is_shared: true, first_tunnel: 100, ..StateConfig::default() });
+    let spi = bench.tunnel(7, 0x5555);
+    let elsewhere = host("198.51.100.7:4500");
+    let inbound = UpdateSa {
+        id: id(spi, PEER, US),
+        source: elsewhere,
+        destination: host(US),
+        is_encapsulated: true,
+        reqid: 8,
+    };
+    let outbound = UpdateSa { id: id(0x5555, US, PEER), source: host(US), destination: elsewhere, ..inbound };
+    let why = "while other SAs or policies have it";
+    let (status, said) = bench.refused(CharonRequest::UpdateSa(inbound));
+    assert!(status == ReplyStatus::NotSupported && said.contains(why), "{said}");
+    for direction in WAYS {
+        bench.good(CharonRequest::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
+    }
+    // Of another child with the same selectors.
+    let other = "203.0.113.9:4500";
+    bench.add(sa(id(0x6666, US, other), 7, false));
+    assert!(bench.refused(CharonRequest::UpdateSa(inbound)).1.contains(why));
+    bench.good(CharonRequest::DelSa(id(0x6666, US, other)));
+
+    bench.good(CharonRequest::UpdateSa(inbound));
+    bench.good(CharonRequest::UpdateSa(outbound));
+    for direction in WAYS {
+        bench.good(CharonRequest::AddPolicy(policy(direction, PolicyClass::Regular, 8)));
+    }
+    let tunnel = bench.gateway.sas[&bench.number(0x5555)].tunnel;
+    assert!(!bench.gateway.policies.is_empty());
+    let serves = |policy: &Policy| policy.action == Action::Protect(tunnel);
+    assert!(bench.gateway.policies.iter().all(serves), "{:?}", bench.gateway.policies);
+    let record = &bench.gateway.records[&bench.number(0x5555)];
+    assert_eq!(SaRecord::decode(record).expect("a record").sa.reqid, 8);
+    bench.good(CharonRequest::DelSa(id(spi, "198.51.100.7:4500", US)));
+    bench.good(CharonRequest::DelSa(id(0x5555, US, "198.51.100.7:4500")));
 }
 
 #[test]

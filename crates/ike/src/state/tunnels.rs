@@ -142,6 +142,23 @@ impl TunnelTable {
         self.tunnels.get_mut(&id)
     }
 
+    /// Gives a tunnel without policies another reqid of its charon's, unless another tunnel has
+    /// that; returns whether it has it now.
+    pub(super) fn renumber(&mut self, id: TunnelId, number: u32) -> bool {
+        let Some(tunnel) = self.tunnels.get_mut(&id) else { return false };
+        let reqid = Reqid { number, ..tunnel.reqid };
+        if tunnel.reqid == reqid {
+            return true;
+        }
+        if tunnel.policies > 0 || self.by_reqid.contains_key(&reqid) {
+            return false;
+        }
+        self.by_reqid.remove(&tunnel.reqid);
+        self.by_reqid.insert(reqid, id);
+        tunnel.reqid = reqid;
+        true
+    }
+
     /// Names a tunnel; returns whether it had another name before.
     pub(super) fn rename(&mut self, id: TunnelId, name: ChildName) -> bool {
         let Some(tunnel) = self.tunnels.get_mut(&id).filter(|tunnel| tunnel.name != name) else {

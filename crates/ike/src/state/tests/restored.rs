@@ -1,7 +1,6 @@
 //! SAs that another gateway goes on with.
 
 use super::*;
-use crate::protocol::SaRecord;
 
 const SHARED: StateConfig = StateConfig {
     first_tunnel: 100,
