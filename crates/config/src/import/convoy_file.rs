@@ -78,7 +78,9 @@ fn tunnel(tunnel: &ImportedTunnel, text: &mut Lines) {
     if !tunnel.local_ts.is_empty() {
         text.list("local_ts", &tunnel.local_ts);
     }
-    text.list("remote_ts", &tunnel.remote_ts);
+    if !tunnel.remote_ts.is_empty() {
+        text.list("remote_ts", &tunnel.remote_ts);
+    }
     if let Some(proposal) = &tunnel.proposal {
         text.word("esp_proposal", proposal);
     }

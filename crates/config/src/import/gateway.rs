@@ -69,6 +69,10 @@ pub(super) struct ImportedConnection {
     pub(super) secret: ImportedSecret,
 }
 
+/// What is said of a tunnel without `remote_ts`.
+pub(super) const NETWORKS_OF_THE_PEER: &str = "the peer alone names the networks behind it, so they are routed and \
+     guarded only while it is connected; write them as remote_ts of the [[tunnel]] if you know them";
+
 /// The secret of a connection.
 pub(super) enum ImportedSecret {
     /// None, or charon has it: a certificate's key.

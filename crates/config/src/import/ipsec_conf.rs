@@ -12,8 +12,8 @@ use self::end::{ConnEnds, EndHost};
 use self::words::{ACTION, MODE, NOT_TAKEN, NUMBERS, START, TAKEN, TAKEN_OF_ENDS, proposals, translated};
 use super::findings::{Finding, ImportEntry};
 use super::gateway::{
-    ImportedConnection, ImportedGateway, ImportedSecret, ImportedTunnel, SwanctlKeys, free_name,
-    known_proposal, word,
+    ImportedConnection, ImportedGateway, ImportedSecret, ImportedTunnel, NETWORKS_OF_THE_PEER, SwanctlKeys,
+    free_name, known_proposal, word,
 };
 use super::source::ImportSource;
 
@@ -194,12 +194,15 @@ fn tunnel(
         known_proposal(&translated, protocol, left)
     });
     let (local_ts, remote_ts) = (ends.local.selectors()?, ends.remote.selectors()?);
-    if remote_ts.is_empty() {
-        let what = "which networks are behind the peer is not known; write them as rightsubnet, or addresses for clients \
-                    as rightsourceip";
-        return Err(conn.place.finding(format!("conn {}", conn.name), what));
-    }
     let is_transport = mode == "transport";
+    if remote_ts.is_empty() {
+        let key = format!("conn {}", conn.name);
+        if mode != "tunnel" {
+            let what = "which networks are behind the peer is not known; write them as rightsubnet";
+            return Err(conn.place.finding(key, what));
+        }
+        left.push(conn.place.finding(key, NETWORKS_OF_THE_PEER));
+    }
     Ok(ImportedTunnel {
         name: name.to_owned(),
         is_ah: ah.is_some(),

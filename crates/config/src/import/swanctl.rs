@@ -38,7 +38,8 @@ pub(super) fn read(source: &ImportSource, left: &mut Vec<Finding>) -> Result<Imp
     let mut reader = SwanctlReader { whole: &whole, gateway: ImportedGateway::default(), left };
     connections.sections.iter().try_for_each(|one| reader.connection(one))?;
     if reader.gateway.tunnels.is_empty() && reader.gateway.interfaces.is_empty() {
-        let what = "no child can be taken; see what is said of each";
+        let why: String = reader.left.iter().map(|finding| format!("\n  {finding}")).collect();
+        let what = format!("no child can be taken:{why}\nwrite convoy.toml by hand, as the guide has it");
         return Err(connections.place.finding("connections", what));
     }
     Ok(reader.gateway)

@@ -152,6 +152,21 @@ fn clients_get_addresses_of_a_pool_and_a_client_asks_for_one() {
 }
 
 #[test]
+fn peer_that_alone_names_the_networks_behind_it_becomes_a_tunnel_without_them() {
+    let server = imported(
+        "conn clients\n left=192.0.2.1\n leftsubnet=10.1.0.0/24\n right=%any\n leftcert=a.pem\n auto=add\n",
+    );
+    let read = config(&server);
+    assert_eq!((&*read.tunnels[0].name, read.tunnels[0].remote_ts.len()), ("clients", 0));
+    assert!(
+        left(&server).contains("ipsec.conf:1: conn clients: the peer alone names the networks"),
+        "{}",
+        left(&server)
+    );
+    assert!(!charon(&server).contains("remote_ts"));
+}
+
+#[test]
 fn what_is_not_taken_is_reported_with_its_line() {
     for (line, expected) in [
         ("ah=sha256-modp2\"048", "ipsec.conf:14: ah: letters, digits and - between algorithms"),

@@ -5,7 +5,7 @@ use convoy_ipsec::{SaProtocol, TrafficSelector};
 use super::{Limit, SwanctlEnds, SwanctlReader};
 use crate::import::braces::BraceSection;
 use crate::import::findings::{Finding, ImportEntry};
-use crate::import::gateway::{ImportedInterface, ImportedTunnel, known_proposal, word};
+use crate::import::gateway::{ImportedInterface, ImportedTunnel, NETWORKS_OF_THE_PEER, known_proposal, word};
 
 const MARKS: &str = "the gateway has no marks and refuses the SAs; remove it, or use if_id_in and if_id_out with an [[interface]]";
 const SCRIPTS: &str = "charon runs the script, but the kernel sees no IPsec, so rules for IPsec policies match nothing; \
@@ -67,10 +67,7 @@ impl SwanctlReader<'_> {
         let dynamic = if ends.pools.is_empty() { &remote } else { &ends.pools };
         let remote = selectors(child, &path, "remote_ts", dynamic)?;
         if remote.is_empty() {
-            let what = "which networks are behind the peer is only known once it connects; write a [[tunnel]] whose \
-                        remote_ts covers them";
-            let place = child.entry("remote_ts").map_or(&child.place, |entry| &entry.place);
-            self.left.push(place.finding(format!("{path}.remote_ts"), what));
+            self.networks_of_the_peer(connection, child, ends, mode, local);
         } else if mode == "pass" {
             let pairs = local.iter().flat_map(|local| remote.iter().map(move |remote| (*local, *remote)));
             self.gateway.bypasses.extend(pairs);
@@ -81,6 +78,32 @@ impl SwanctlReader<'_> {
             self.tunnel(child, &path, ends, networks);
         }
         Ok(())
+    }
+
+    /// A child whose peer alone names the networks behind it: a tunnel without `remote_ts` takes
+    /// them from charon, for all children of the connection whose name it has.
+    fn networks_of_the_peer(
+        &mut self,
+        connection: &BraceSection,
+        child: &BraceSection,
+        ends: &SwanctlEnds,
+        mode: &str,
+        local_ts: Vec<TrafficSelector>,
+    ) {
+        let path = format!("{}.children.{}", ends.path, child.name);
+        let place = child.entry("remote_ts").map_or(&child.place, |entry| &entry.place);
+        let is_named = word(&connection.name) == connection.name;
+        if !is_named || !matches!(mode, "tunnel" | "iptfs") {
+            let what = "which networks are behind the peer is only known once it connects; write a [[tunnel]] whose \
+                        remote_ts covers them";
+            self.left.push(place.finding(format!("{path}.remote_ts"), what));
+            return;
+        }
+        self.left.push(place.finding(format!("{path}.remote_ts"), NETWORKS_OF_THE_PEER));
+        if !self.gateway.tunnels.iter().any(|known| known.name == connection.name) {
+            let name = connection.name.clone();
+            self.tunnel(child, &path, ends, ImportedTunnel { name, local_ts, ..ImportedTunnel::default() });
+        }
     }
 
     fn tunnel(&mut self, child: &BraceSection, path: &str, ends: &SwanctlEnds, networks: ImportedTunnel) {

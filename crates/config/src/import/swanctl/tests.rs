@@ -126,6 +126,37 @@ pools { office { addrs = 10.3.0.1-10.3.0.100 } }",
 }
 
 #[test]
+fn peers_that_alone_name_the_networks_behind_them_become_a_tunnel_of_the_connections_name() {
+    let clients = imported(
+        "connections { rw { local_addrs = 192.0.2.1
+  children { net { local_ts = 10.1.0.0/24 }
+    dmz { local_ts = 10.9.0.0/24 } } } }",
+    );
+    let read = config(&clients);
+    assert_eq!((read.tunnels.len(), &*read.tunnels[0].name), (1, "rw"), "of both children");
+    assert!(read.tunnels[0].remote_ts.is_empty());
+    assert!(
+        left(&clients).contains("rw.children.dmz.remote_ts: the peer alone names the networks"),
+        "{}",
+        left(&clients)
+    );
+    // The name would be another than charon's, and transport mode needs the networks.
+    for text in [
+        "connections { r+w { local_addrs = 192.0.2.1\n children { net { } } } }",
+        "connections { rw { local_addrs = 192.0.2.1\n children { net { mode = transport } } } }",
+    ] {
+        let error = import(&ImportSource::new(Path::new("swanctl.conf"), text), None, &Nowhere)
+            .err()
+            .expect("without a tunnel")
+            .to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines[0], "swanctl.conf:1: connections: no child can be taken:");
+        assert!(lines[1].starts_with("  swanctl.conf:2: connections.r"), "{error}");
+        assert!(lines[1].contains("is only known once it connects"), "{error}");
+    }
+}
+
+#[test]
 fn number_of_an_interface_becomes_an_interface() {
     let text = SITE.replace("start_action", "if_id_in = 0x2a\n if_id_out = 42\n start_action");
     assert!(
