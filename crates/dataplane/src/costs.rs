@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 
 use convoy_engine::{
-    AlgorithmCost, CalibrationCache, EngineDescription, EngineError, IdleEngine, KnownCosts,
+    AlgorithmCost, CacheError, CalibrationCache, EngineDescription, EngineError, IdleEngine, KnownCosts,
 };
 use convoy_ipsec::Transform;
 
@@ -109,6 +109,9 @@ pub struct Costs {
     stated: HashMap<String, AlgorithmCost>,
     sources: Vec<CostSource>,
     window_ns: f64,
+    /// Whether a cache that cannot be written has been reported: each measurement would be one more
+    /// warning of a file that stays as it is.
+    is_unsaved: bool,
 }
 
 impl Costs {
@@ -123,7 +126,9 @@ impl Costs {
     }
 
     fn with(cache: CalibrationCache, window_ns: f64) -> Self {
-        Self { known: cache.known().clone(), cache, stated: HashMap::new(), sources: Vec::new(), window_ns }
+        let known = cache.known().clone();
+        let (stated, sources) = (HashMap::new(), Vec::new());
+        Self { cache, known, stated, sources, window_ns, is_unsaved: false }
     }
 
     /// Cost of sorting a packet by SA in the window, in ns.
@@ -133,9 +138,8 @@ impl Costs {
 
     /// Opens the cache file, so that it can still be written after privileges are dropped.
     pub fn hold(&mut self) {
-        if let Err(error) = self.cache.hold() {
-            tracing::warn!("{error}");
-        }
+        let held = self.cache.hold();
+        self.report(held);
     }
 
     /// Fixes an engine's cost for every transform: the timing of a modelled accelerator. The costs
@@ -224,10 +228,20 @@ impl Costs {
         }
     }
 
-    /// Writes the measurements to the cache. Failure to write is only logged.
+    /// Writes the measurements to the cache. Failure to write is only logged, and once.
     pub fn save(&mut self) {
-        if let Err(error) = self.cache.save() {
-            tracing::warn!("{error}");
+        let saved = self.cache.save();
+        self.report(saved);
+    }
+
+    fn report(&mut self, written: Result<(), CacheError>) {
+        match written {
+            Ok(()) => self.is_unsaved = false,
+            Err(_) if self.is_unsaved => {}
+            Err(error) => {
+                tracing::warn!("{error}; engines are calibrated again at each start");
+                self.is_unsaved = true;
+            }
         }
     }
 }
