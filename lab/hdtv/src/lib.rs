@@ -2,7 +2,8 @@
 //! papers.
 //!
 //! - [`Format`] is a video format. It determines how a frame lies in memory.
-//! - [`Layout`] splits frames into packets of one length, and [`Payload`] parses such a packet.
+//! - [`Layout`] splits frames into packets as SMPTE ST 2110-20 allows, and [`Payload`] parses any
+//!   packet of RFC 4175.
 //! - [`Assembler`] puts received packets back into frames and releases each frame when it is due.
 //! - [`VideoSource`] and [`View`] are the two ends: where frames come from, and what is done with
 //!   them.
@@ -39,6 +40,7 @@ mod sender;
 mod shapes;
 mod snapshot;
 mod source;
+mod split;
 mod transmit;
 mod usage;
 mod viewer;
@@ -47,7 +49,7 @@ mod y4m;
 pub use assembler::{Assembler, Counts, Finished};
 pub use conceal::{Concealment, conceal};
 pub use format::{Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
-pub use layout::{Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
+pub use layout::{DatagramLimit, Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
 pub use output::{Container, Output};
 pub use payload::{LineHeader, Payload, PayloadError, PayloadRun};
 pub use picture::Picture;

@@ -281,7 +281,7 @@ mod tests {
         let count = layout.packets().len();
         let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 8, 0);
         let (sender, receiver) = sockets();
-        setsockopt(&sender, sockopt::UdpGsoSegment, &1000).expect("Linux 4.18");
+        setsockopt(&sender, sockopt::UdpGsoSegment, &(layout.packet_bytes() as i32)).expect("Linux 4.18");
         let mut scatter = Scatter::new();
         let mut packet = Vec::new();
         for number in 0..6 {

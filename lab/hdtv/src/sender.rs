@@ -10,17 +10,17 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::format::{CLOCK_HZ, Format};
-use crate::layout::{Layout, LayoutError, burst_limits};
+use crate::layout::{DatagramLimit, Layout, LayoutError, burst_limits};
 use crate::rtcp::{self, SenderInfo};
 use crate::snapshot::{Snapshot, SnapshotWriter};
 use crate::source::{SourceError, VideoSource};
-use crate::transmit::{connect, messages, send};
+use crate::transmit::{bursts, connect, send};
 use crate::usage::CpuSeconds;
 
 /// Frames that are prepared ahead of time.
 const FRAMES_AHEAD: usize = 3;
-/// Bytes of IP and UDP headers, for IPv4 and IPv6.
-const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
+/// Bytes of a UDP header.
+const UDP_HEADER_BYTES: usize = 8;
 const EMSGSIZE: i32 = nix::errno::Errno::EMSGSIZE as i32;
 const EINVAL: i32 = nix::errno::Errno::EINVAL as i32;
 /// How long the sender waits for a frame before it checks whether it should stop.
@@ -32,7 +32,7 @@ pub struct SendConfig {
     pub to: SocketAddr,
     /// The video format as sent.
     pub format: Format,
-    /// The longest IP packet in bytes.
+    /// The longest IP packet in bytes. Datagrams also keep to [`DatagramLimit::of_mtu`].
     pub mtu: usize,
     /// Largest burst, in packets.
     pub burst: usize,
@@ -96,7 +96,7 @@ pub struct SendReport {
     pub packets: u64,
     /// Packets per frame.
     pub packets_per_frame: usize,
-    /// Length of an IP packet in bytes, for all but the last of a field.
+    /// Length of the longest IP packet in bytes.
     pub packet_bytes: usize,
     /// Burst size used, and the limits of SMPTE ST 2110-21's narrow and wide senders, in packets.
     pub burst: (usize, usize, usize),
@@ -112,7 +112,7 @@ pub struct SendReport {
     /// Late frames that the source had not made in time. The others waited for a processor or for
     /// room in the socket.
     pub late_from_source: u64,
-    /// Largest delay of a message behind its schedule, in microseconds.
+    /// Largest delay of a burst behind its schedule, in microseconds.
     pub latest_us: u64,
     /// Packets that the receiver's host refused, as ICMP reported.
     pub refused: u64,
@@ -147,10 +147,11 @@ pub fn send_video(
         let _ = empty_tx.send(vec![0; config.format.frame_bytes()]);
     }
     let wanted = config.frames.unwrap_or(u64::MAX);
-    let headers = if config.to.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
+    let ip_header_bytes = ip_header_bytes(config.to);
+    let limit = DatagramLimit::of_mtu(config.mtu, ip_header_bytes);
     let ssrc = rand::random();
-    let layout = Layout::new(&config.format, config.mtu.saturating_sub(headers), ssrc)?;
-    let mut transmission = Transmission::open(config, layout, headers, ssrc)?;
+    let layout = Layout::new(&config.format, limit.packet_bytes(), ssrc)?;
+    let mut transmission = Transmission::open(config, layout, ip_header_bytes + UDP_HEADER_BYTES, ssrc)?;
     let start = Instant::now();
     thread::scope(|scope| {
         let maker = thread::Builder::new()
@@ -165,6 +166,11 @@ pub fn send_video(
         report.busy_seconds = start.elapsed().as_secs_f64();
         Ok(report)
     })
+}
+
+/// Bytes of the IP header of packets to this address.
+pub(crate) fn ip_header_bytes(to: SocketAddr) -> usize {
+    if to.is_ipv4() { 20 } else { 40 }
 }
 
 fn make_frames(
@@ -187,7 +193,7 @@ struct Transmission {
     config: SendConfig,
     snapshot_writer: SnapshotWriter,
     layout: Layout,
-    messages: Vec<std::ops::Range<usize>>,
+    bursts: Vec<std::ops::Range<usize>>,
     video: UdpSocket,
     control: UdpSocket,
     ssrc: u32,
@@ -205,8 +211,8 @@ impl Transmission {
         let video = connect(config.to)?;
         let control = connect(SocketAddr::new(config.to.ip(), config.to.port().wrapping_add(1)))?;
         control.set_nonblocking(true)?;
-        let messages = messages(&layout, config.burst);
-        let longest = messages.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let bursts = bursts(&layout, config.burst);
+        let longest = bursts.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
         let limits = burst_limits(&config.format, layout.packets().len());
         let report = SendReport {
             packets_per_frame: layout.packets().len(),
@@ -222,7 +228,7 @@ impl Transmission {
             config,
             snapshot_writer,
             layout,
-            messages,
+            bursts,
             video,
             control,
             ssrc,
@@ -276,7 +282,7 @@ impl Transmission {
         Ok(self.report.clone())
     }
 
-    /// Sends a frame's messages, spread over the frame period.
+    /// Sends a frame's bursts, spread over the frame period.
     fn send_frame(&mut self, number: u64, frame: &[u8], origin: Instant) -> Result<(), SendError> {
         let format = self.config.format;
         let time = |field| self.first_timestamp.wrapping_add(format.ticks(number, field) as u32);
@@ -287,14 +293,14 @@ impl Transmission {
         let begin_ns = format.frame_start_ns(number);
         let interval_ns = format.frame_start_ns(number + 1) - begin_ns;
         let begin = origin + Duration::from_nanos(begin_ns);
-        for at in 0..self.messages.len() {
-            let due = begin + Duration::from_nanos(interval_ns * at as u64 / self.messages.len() as u64);
+        for at in 0..self.bursts.len() {
+            let due = begin + Duration::from_nanos(interval_ns * at as u64 / self.bursts.len() as u64);
             let now = Instant::now();
             match due.checked_duration_since(now) {
                 Some(wait) => thread::sleep(wait),
                 None => self.report.latest_us = self.report.latest_us.max((now - due).as_micros() as u64),
             }
-            self.send_message(at, frame)?;
+            self.send_burst(at, frame)?;
         }
         self.report.frames += 1;
         self.report.packets += packets as u64;
@@ -314,12 +320,12 @@ impl Transmission {
         self.report.late_from_source += u64::from(is_late && ready <= latest);
     }
 
-    fn send_message(&mut self, at: usize, frame: &[u8]) -> Result<(), SendError> {
-        let packets = &self.messages[at];
+    fn send_burst(&mut self, at: usize, frame: &[u8]) -> Result<(), SendError> {
+        let packets = &self.bursts[at];
         match send(&self.video, &self.layout, packets, frame) {
             Ok(()) => Ok(()),
             // ICMP's answer to an earlier packet: the destination has no listener, or not yet.
-            // The current message was not sent.
+            // The rest of the burst was not sent.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 self.report.refused += packets.len() as u64;
                 Ok(())

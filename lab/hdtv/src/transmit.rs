@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::layout::{Layout, padding};
+use crate::layout::{Layout, PacketPlan};
 
 /// Datagrams per message that every kernel accepts.
 pub(crate) const MOST_SEGMENTS: usize = 64;
@@ -31,42 +31,58 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Groups the packets of a frame into messages of at most `most` packets. The packets of a message
-/// are of one field, and of one length but for the last one.
-pub(crate) fn messages(layout: &Layout, most: usize) -> Vec<Range<usize>> {
-    let most = most.clamp(1, MOST_SEGMENTS).min(MESSAGE_BYTES / layout.packet_bytes()).max(1);
-    let mut messages: Vec<Range<usize>> = Vec::new();
+/// Groups the packets of a frame into bursts of at most `most` packets of one field, which are also
+/// few enough for one message.
+pub(crate) fn bursts(layout: &Layout, most: usize) -> Vec<Range<usize>> {
+    let most = most.clamp(1, MOST_SEGMENTS).min(MESSAGE_BYTES / layout.packet_bytes().max(1)).max(1);
+    let mut bursts: Vec<Range<usize>> = Vec::new();
     for (at, plan) in layout.packets().iter().enumerate() {
-        match messages.last_mut() {
+        match bursts.last_mut() {
             Some(last) if last.len() < most && layout.packets()[last.start].field == plan.field => {
                 last.end = at + 1
             }
-            _ => messages.push(at..at + 1),
+            _ => bursts.push(at..at + 1),
         }
     }
-    messages
+    bursts
 }
 
-/// Sends packets of a frame in one system call.
+/// Number of leading packets that the kernel takes as one message: all of one length but for the
+/// last one, which may be shorter.
+fn message_len(layout: &Layout, plans: &[PacketPlan]) -> usize {
+    let Some(first) = plans.first() else { return 0 };
+    let longest = layout.len_of(first);
+    let equal = plans.iter().take_while(|plan| layout.len_of(plan) == longest).count();
+    let is_shorter = plans.get(equal).is_some_and(|plan| layout.len_of(plan) < longest);
+    equal + usize::from(is_shorter)
+}
+
+/// Sends a burst with one system call for each message that it takes.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's. Packets of earlier messages have been sent then.
 pub(crate) fn send(
     socket: &UdpSocket,
     layout: &Layout,
     packets: &Range<usize>,
     frame: &[u8],
 ) -> io::Result<()> {
-    let plans = &layout.packets()[packets.clone()];
-    let mut pieces = Vec::with_capacity(3 * plans.len());
+    let mut rest = &layout.packets()[packets.clone()];
+    while !rest.is_empty() {
+        let (message, behind) = rest.split_at(message_len(layout, rest));
+        send_message(socket, layout, message, frame)?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+fn send_message(socket: &UdpSocket, layout: &Layout, plans: &[PacketPlan], frame: &[u8]) -> io::Result<()> {
+    let mut pieces = Vec::with_capacity(2 * plans.len());
     for plan in plans {
         pieces.push(IoSlice::new(layout.header(plan)));
         pieces.push(IoSlice::new(&frame[plan.data.clone()]));
-        if plan.padding > 0 {
-            pieces.push(IoSlice::new(padding(plan.padding)));
-        }
     }
-    let segment = layout.packet_bytes() as u16;
+    let segment = plans.first().map_or(0, |first| layout.len_of(first)) as u16;
     let segments = [ControlMessage::UdpGsoSegments(&segment)];
     let control = if plans.len() > 1 { &segments[..] } else { &[] };
     sendmsg::<()>(socket.as_fd().as_raw_fd(), &pieces, control, MsgFlags::empty(), None)?;
@@ -76,25 +92,35 @@ pub(crate) fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Format;
+    use crate::format::{Depth, Format};
 
     #[test]
-    fn messages_hold_every_packet_and_no_two_fields() {
+    fn bursts_hold_every_packet_and_no_two_fields() {
         let format: Format = "64x16i50".parse().expect("a name");
         let layout = Layout::new(&format, 200, 1).expect("fits");
         let count = layout.packets().len();
         for most in [1, 3, 1000] {
-            let messages = messages(&layout, most);
-            assert_eq!(messages.iter().map(Range::len).sum::<usize>(), count);
-            assert!(messages.iter().all(|message| {
-                let plans = &layout.packets()[message.clone()];
-                let is_last = |at| at + 1 == plans.len();
-                message.len() <= most.min(MOST_SEGMENTS)
+            let bursts = bursts(&layout, most);
+            assert_eq!(bursts.iter().map(Range::len).sum::<usize>(), count);
+            assert!(bursts.iter().all(|burst| {
+                let plans = &layout.packets()[burst.clone()];
+                burst.len() <= most.min(MOST_SEGMENTS)
                     && plans.iter().all(|plan| plan.field == plans[0].field)
-                    && (0..plans.len()).all(|at| is_last(at) || layout.len_of(&plans[at]) == 200)
+                    && message_len(&layout, plans) == plans.len()
             }));
         }
-        let jumbo = Layout::new(&"720p60".parse().expect("a name"), 8972, 1).expect("fits");
-        assert!(messages(&jumbo, 64).iter().all(|message| message.len() <= 7));
+        let jumbo = Layout::new(&"720p60".parse().expect("a name"), 8952, 1).expect("fits");
+        assert!(bursts(&jumbo, 64).iter().all(|burst| burst.len() <= 8));
+    }
+
+    #[test]
+    fn a_message_ends_with_the_first_shorter_packet() {
+        let format: Format = "720p60".parse().expect("a name");
+        let layout = Layout::new(&format.with_depth(Depth::Ten), 1452, 1).expect("fits");
+        let lengths: Vec<_> = layout.packets()[..4].iter().map(|plan| layout.len_of(plan)).collect();
+        assert_eq!(lengths, [1090, 1090, 1080, 1090]);
+        let len = |from: usize, to: usize| message_len(&layout, &layout.packets()[from..to]);
+        assert_eq!([len(0, 16), len(1, 16), len(2, 16), len(0, 2)], [3, 2, 1, 2]);
+        assert_eq!(len(0, 0), 0);
     }
 }

@@ -46,7 +46,8 @@ pub(crate) struct SendArgs {
     /// How packets count the lines of an interlaced picture
     #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
     line_numbers: CountedFrom,
-    /// The longest IP packet, in bytes
+    /// The longest IP packet, in bytes. Datagrams have at most 1460 bytes, or 8960 where this is
+    /// more than 1500, as SMPTE ST 2110-10 allows
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: usize,
     /// The largest number of packets sent at once; 1 spreads them evenly. The default is the limit

@@ -24,11 +24,22 @@ fn packets(
         for plan in layout.packets() {
             let mut bytes = Vec::new();
             layout.write(plan, &picture, &mut bytes);
+            pad(&mut bytes);
             packets.push(bytes);
         }
         pictures.push(picture);
     }
     (pictures, packets)
+}
+
+/// Pads a packet to a multiple of four bytes (RFC 3550 section 5.1), as other senders may.
+fn pad(packet: &mut Vec<u8>) {
+    let padding = packet.len().next_multiple_of(4) - packet.len();
+    if padding > 0 {
+        packet[0] |= 0x20;
+        packet.resize(packet.len() + padding - 1, 0);
+        packet.push(padding as u8);
+    }
 }
 
 fn format(is_interlaced: bool) -> Format {
@@ -64,7 +75,7 @@ fn arrive(assembler: &mut Assembler, burst: &[&[u8]], now_ns: u64) {
 fn a_stream_in_order_is_copied_only_until_its_first_frame_is_known() {
     for is_interlaced in [false, true] {
         let format = format(is_interlaced);
-        let (pictures, packets) = packets(&format, 10, 200, (0xffff_fff0, 5));
+        let (pictures, packets) = packets(&format, 10, 220, (0xffff_fff0, 5));
         let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 40 * MS);
         let mut now = 0;
         let mut shown = Vec::new();
