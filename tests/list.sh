@@ -179,6 +179,7 @@ slow 240 "IKE and its SAs by one card: inline, rekeyed under traffic, against a 
 slow 60 "charon by an outside port card: IKE in its rings, IPv4 and IPv6, native and in UDP" tests/charon/ports.sh "$convoy" "$plugin" card
 slow 90 "frames of HDTV through two gateways whose outside ports are cards: nothing lost, bit for bit" demo/hdtv-card.sh "$convoy" 10
 slow 60 "video through two gateways, to and from GStreamer, bit for bit; ffmpeg reads and writes what convoy sends" tests/hdtv.sh "$convoy"
+slow 20 "video by multicast groups, to and from GStreamer and ffmpeg with their SDP; of two sources one is received" tests/hdtv-multicast.sh "$convoy"
 alone slow 60 "the tester between namespaces: two gateways, every kind of end through a router of a known rate, and no way" tests/tester.sh "$convoy"
 slow 230 "the card's rows and functions in cocotb, the quick ones" make -s card-quick
 slow 80 "the card's proofs, the quick ones" make -s card-formal-quick

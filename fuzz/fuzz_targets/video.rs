@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let _ = rtcp::read(data);
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = Description::read(text);
+        let _ = Description::read(text, None);
     }
     let format: Format = if data.first().is_some_and(|byte| byte & 1 == 1) { "64x8i50" } else { "64x8p25" }
         .parse()

@@ -19,10 +19,12 @@
 //! [`Layout`], [`Payload`], [`Assembler`] and [`rtcp`] know no socket, no thread and no clock.
 #![forbid(unsafe_code)]
 
+mod announce;
 mod assembler;
 mod conceal;
 mod coverage;
 mod format;
+mod group;
 mod layout;
 mod output;
 mod payload;
@@ -46,9 +48,11 @@ mod usage;
 mod viewer;
 mod y4m;
 
+pub use announce::describe;
 pub use assembler::{Assembler, Counts, Finished};
 pub use conceal::{Concealment, conceal};
 pub use format::{Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
+pub use group::{GROUP_TTL, GroupError, Interface, ListenAddress};
 pub use layout::{DatagramLimit, Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
 pub use output::{Container, Output};
 pub use payload::{LineHeader, Payload, PayloadError, PayloadRun};
@@ -56,10 +60,11 @@ pub use picture::Picture;
 pub use psnr::Difference;
 pub use receiver::{ReceiveConfig, ReceiveError, ReceiveReport, receive_video};
 pub use reception::{Reception, ReceptionReport};
-pub use sdp::{Description, SdpError};
+pub use sdp::{Announcement, Description, SdpError, TrafficProfile};
 pub use sender::{Feedback, SendConfig, SendError, SendReport, send_video};
 pub use snapshot::Snapshot;
 pub use source::{SourceError, VideoSource};
+pub use transmit::Route;
 pub use usage::CpuSeconds;
 pub use viewer::View;
 pub use y4m::Y4mError;

@@ -15,9 +15,10 @@ use serde::Serialize;
 use crate::assembler::{Assembler, Counts, Finished};
 use crate::conceal::Concealment;
 use crate::format::{CLOCK_HZ, Format};
+use crate::group::{GroupError, ListenAddress};
 use crate::psnr::Difference;
 use crate::rtcp::{self, ReceptionBlock, SenderInfo};
-use crate::scatter::{Scatter, listen};
+use crate::scatter::{Scatter, receiving_socket};
 use crate::usage::CpuSeconds;
 use crate::viewer::{View, Viewer};
 
@@ -35,8 +36,8 @@ const DRAIN_TIME: Duration = Duration::from_millis(200);
 /// Settings of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiveConfig {
-    /// Address and port of RTP; RTCP uses the next port.
-    pub listen: SocketAddr,
+    /// Where RTP arrives; RTCP uses the next port.
+    pub listen: ListenAddress,
     /// The video format.
     pub format: Format,
     /// RTP payload type of the video.
@@ -65,6 +66,9 @@ pub enum ReceiveError {
         /// The system's error.
         error: io::Error,
     },
+    /// The interface or the group cannot be used.
+    #[error(transparent)]
+    Group(#[from] GroupError),
     /// The user lacks the permission for real-time priority.
     #[error(
         "cannot have real-time priority: {0}; run as root, or with CAP_SYS_NICE or a limit RLIMIT_RTPRIO of 1 (`ulimit -r 1`)"
@@ -156,6 +160,16 @@ fn view_frames(
     Ok((viewer.finish()?, CpuSeconds::of_thread()))
 }
 
+/// Opens a socket for what arrives at this port of an address or a group.
+fn listen(at: &ListenAddress, port: u16) -> Result<UdpSocket, ReceiveError> {
+    let socket = receiving_socket(at.address)?;
+    at.prepare(&socket)?;
+    let address = at.bind_address(port);
+    socket.bind(&address.into()).map_err(|error| ReceiveError::Listen { address, error })?;
+    at.join(&socket)?;
+    Ok(socket.into())
+}
+
 /// State of the receiving thread.
 struct ReceivedStream {
     config: ReceiveConfig,
@@ -177,9 +191,9 @@ struct ReceivedStream {
 
 impl ReceivedStream {
     fn open(config: ReceiveConfig) -> Result<Self, ReceiveError> {
-        let bind = |address| listen(address).map_err(|error| ReceiveError::Listen { address, error });
-        let video = bind(config.listen)?;
-        let control = bind(SocketAddr::new(config.listen.ip(), config.listen.port().wrapping_add(1)))?;
+        let port = config.listen.address.port();
+        let video = listen(&config.listen, port)?;
+        let control = listen(&config.listen, port.wrapping_add(1))?;
         let interval = Duration::from_nanos(config.format.frame_start_ns(1));
         // The packets of a frame are spread over its whole period.
         let delay = interval + config.delay;

@@ -50,11 +50,11 @@ struct Message {
     from: SocketAddr,
 }
 
-/// Opens a socket that receives video.
+/// Opens a socket for video to an address of this IP version; it is not bound yet.
 ///
 /// # Errors
-/// If the address cannot be bound.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
+/// The kernel's.
+pub(crate) fn receiving_socket(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
@@ -62,8 +62,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     // Linux before 5.0 lacks GRO for UDP; datagrams then arrive one by one.
     let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
     socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Receive buffers other than the frames.
@@ -267,7 +266,10 @@ mod tests {
     use crate::layout::{Layout, PAYLOAD_TYPE};
 
     fn sockets() -> (UdpSocket, UdpSocket) {
-        let receiver = listen("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let any_port: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let receiver = receiving_socket(any_port).expect("a socket");
+        receiver.bind(&any_port.into()).expect("a port");
+        let receiver = UdpSocket::from(receiver);
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
         sender.connect(receiver.local_addr().expect("bound")).expect("an address");
         (sender, receiver)

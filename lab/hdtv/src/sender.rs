@@ -10,11 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::format::{CLOCK_HZ, Format};
+use crate::group::GroupError;
 use crate::layout::{DatagramLimit, Layout, LayoutError, burst_limits};
 use crate::rtcp::{self, SenderInfo};
 use crate::snapshot::{Snapshot, SnapshotWriter};
 use crate::source::{SourceError, VideoSource};
-use crate::transmit::{bursts, connect, send};
+use crate::transmit::{Route, bursts, send};
 use crate::usage::CpuSeconds;
 
 /// Frames that are prepared ahead of time.
@@ -28,8 +29,8 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of a sender.
 pub struct SendConfig {
-    /// Address and port of RTP; RTCP goes to the next port.
-    pub to: SocketAddr,
+    /// Where packets go.
+    pub route: Route,
     /// The video format as sent.
     pub format: Format,
     /// The longest IP packet in bytes. Datagrams also keep to [`DatagramLimit::of_mtu`].
@@ -38,7 +39,8 @@ pub struct SendConfig {
     pub burst: usize,
     /// Frames to send; `None` for no limit.
     pub frames: Option<u64>,
-    /// RTP timestamp of the first frame; `None` for a random one, as RFC 3550 recommends.
+    /// RTP timestamp of the first frame; `None` for that of the system's clock, as SMPTE ST 2110-10
+    /// section 7 has it (in 1/90,000 s since 1970).
     pub first_timestamp: Option<u32>,
     /// Frames to save as pictures as they are sent.
     pub snapshots: Vec<Snapshot>,
@@ -50,12 +52,26 @@ pub struct SendConfig {
     pub name: String,
 }
 
+impl SendConfig {
+    fn ip_header_bytes(&self) -> usize {
+        if self.route.to.is_ipv4() { 20 } else { 40 }
+    }
+
+    /// The limit of the datagrams that the stream is sent in.
+    pub(crate) fn datagram_limit(&self) -> DatagramLimit {
+        DatagramLimit::of_mtu(self.mtu, self.ip_header_bytes())
+    }
+}
+
 /// Why sending failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The video source failed.
     #[error("the video source: {0}")]
     Source(#[from] SourceError),
+    /// The interface or the address cannot be used.
+    #[error(transparent)]
+    Group(#[from] GroupError),
     /// The MTU does not fit the format.
     #[error("the MTU does not fit: {0}")]
     Layout(#[from] LayoutError),
@@ -147,11 +163,9 @@ pub fn send_video(
         let _ = empty_tx.send(vec![0; config.format.frame_bytes()]);
     }
     let wanted = config.frames.unwrap_or(u64::MAX);
-    let ip_header_bytes = ip_header_bytes(config.to);
-    let limit = DatagramLimit::of_mtu(config.mtu, ip_header_bytes);
     let ssrc = rand::random();
-    let layout = Layout::new(&config.format, limit.packet_bytes(), ssrc)?;
-    let mut transmission = Transmission::open(config, layout, ip_header_bytes + UDP_HEADER_BYTES, ssrc)?;
+    let layout = Layout::new(&config.format, config.datagram_limit().packet_bytes(), ssrc)?;
+    let mut transmission = Transmission::open(config, layout, ssrc)?;
     let start = Instant::now();
     thread::scope(|scope| {
         let maker = thread::Builder::new()
@@ -166,11 +180,6 @@ pub fn send_video(
         report.busy_seconds = start.elapsed().as_secs_f64();
         Ok(report)
     })
-}
-
-/// Bytes of the IP header of packets to this address.
-pub(crate) fn ip_header_bytes(to: SocketAddr) -> usize {
-    if to.is_ipv4() { 20 } else { 40 }
 }
 
 fn make_frames(
@@ -196,6 +205,7 @@ struct Transmission {
     bursts: Vec<std::ops::Range<usize>>,
     video: UdpSocket,
     control: UdpSocket,
+    control_to: SocketAddr,
     ssrc: u32,
     first_timestamp: u32,
     sequence: u32,
@@ -207,10 +217,10 @@ struct Transmission {
 }
 
 impl Transmission {
-    fn open(mut config: SendConfig, layout: Layout, headers: usize, ssrc: u32) -> Result<Self, SendError> {
-        let video = connect(config.to)?;
-        let control = connect(SocketAddr::new(config.to.ip(), config.to.port().wrapping_add(1)))?;
-        control.set_nonblocking(true)?;
+    fn open(mut config: SendConfig, layout: Layout, ssrc: u32) -> Result<Self, SendError> {
+        let video = config.route.connect()?;
+        let (control, control_to) = config.route.open_control()?;
+        let headers = config.ip_header_bytes() + UDP_HEADER_BYTES;
         let bursts = bursts(&layout, config.burst);
         let longest = bursts.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
         let limits = burst_limits(&config.format, layout.packets().len());
@@ -220,7 +230,7 @@ impl Transmission {
             burst: (longest, limits.0, limits.1),
             ..SendReport::default()
         };
-        let first_timestamp = config.first_timestamp.unwrap_or_else(rand::random);
+        let first_timestamp = config.first_timestamp.unwrap_or(0);
         let next_report = Instant::now();
         let sequence = rand::random();
         let snapshot_writer = SnapshotWriter::new(config.format, std::mem::take(&mut config.snapshots));
@@ -231,6 +241,7 @@ impl Transmission {
             bursts,
             video,
             control,
+            control_to,
             ssrc,
             first_timestamp,
             sequence,
@@ -256,7 +267,7 @@ impl Transmission {
         let mut shown = Instant::now();
         let mut ready = Instant::now();
         while let Some((number, frame)) = next_frame(full, stop) {
-            let origin = *origin.get_or_insert_with(Instant::now);
+            let origin = *origin.get_or_insert_with(|| self.begin());
             self.note_lateness(number, origin, ready);
             self.send_frame(number, &frame, origin)?;
             ready = Instant::now();
@@ -280,6 +291,12 @@ impl Transmission {
         self.snapshot_writer.finish()?;
         self.report.packet_cpu = CpuSeconds::of_thread();
         Ok(self.report.clone())
+    }
+
+    /// Starts the stream's time with its first frame.
+    fn begin(&mut self) -> Instant {
+        self.first_timestamp = self.config.first_timestamp.unwrap_or_else(|| clock_ticks(SystemTime::now()));
+        Instant::now()
     }
 
     /// Sends a frame's bursts, spread over the frame period.
@@ -366,7 +383,7 @@ impl Transmission {
         };
         if let Ok(packet) = rtcp::sender_report(self.ssrc, &sent, &self.config.name, is_end) {
             // RTCP tolerates lost reports, so a failed send counts as one.
-            let _ = self.control.send(&packet);
+            let _ = self.control.send_to(&packet, self.control_to);
         }
     }
 
@@ -383,6 +400,12 @@ impl Transmission {
             });
         }
     }
+}
+
+/// A time in ticks of the RTP clock since 1970.
+fn clock_ticks(time: SystemTime) -> u32 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (since.as_nanos() * u128::from(CLOCK_HZ) / 1_000_000_000) as u32
 }
 
 fn next_frame(full: &Receiver<Numbered>, stop: &AtomicBool) -> Option<Numbered> {

@@ -1,14 +1,15 @@
 //! Sends packets directly from a frame: `sendmsg(2)` gathers headers and pixels, and the kernel
 //! splits the message into datagrams (`UDP_SEGMENT`).
 
-use std::io::{self, IoSlice};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::group::{GROUP_TTL, GroupError, Interface, set_ttl, with_scope};
 use crate::layout::{Layout, PacketPlan};
 
 /// Datagrams per message that every kernel accepts.
@@ -18,17 +19,96 @@ const MESSAGE_BYTES: usize = 65_487;
 /// Requested size of the socket buffer in bytes.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Opens a socket connected to one address.
-///
-/// # Errors
-/// If there is no route to it.
-pub(crate) fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
-    if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
-        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+/// How packets leave this host.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Address and port of RTP: of one receiver, or of a multicast group. RTCP goes to the next
+    /// port.
+    pub to: SocketAddr,
+    /// The interface that they leave by. Without one, the routes choose it.
+    pub interface: Option<Interface>,
+    /// TTL or hop limit. `None` for [`GROUP_TTL`](crate::GROUP_TTL) to a group and for the system's
+    /// to one receiver.
+    pub ttl: Option<u8>,
+}
+
+impl Route {
+    /// Opens a socket that sends to this address and is connected to its RTP port.
+    ///
+    /// # Errors
+    /// If the interface cannot be used, or no route leads to the address.
+    pub(crate) fn connect(&self) -> Result<UdpSocket, GroupError> {
+        let socket = self.open()?;
+        self.connected(&socket, self.address(self.to.port()))?;
+        Ok(socket.into())
     }
-    socket.connect(&to.into())?;
-    Ok(socket.into())
+
+    /// Opens a socket for RTCP; returns the address to send to as well. Receivers of a group answer
+    /// from addresses of their own, so this socket is connected only to a single receiver.
+    ///
+    /// # Errors
+    /// If the interface cannot be used, or no route leads to the address.
+    pub(crate) fn open_control(&self) -> Result<(UdpSocket, SocketAddr), GroupError> {
+        let socket = self.open()?;
+        let to = self.address(self.to.port().wrapping_add(1));
+        if !to.ip().is_multicast() {
+            self.connected(&socket, to)?;
+        }
+        socket.set_nonblocking(true).map_err(|error| GroupError::Send { to, error })?;
+        Ok((socket.into(), to))
+    }
+
+    /// The TTL of packets to a group; `None` where the destination is none.
+    pub(crate) fn group_ttl(&self) -> Option<u8> {
+        self.to.ip().is_multicast().then_some(self.ttl.unwrap_or(GROUP_TTL))
+    }
+
+    /// The address of this host from which packets are sent.
+    ///
+    /// # Errors
+    /// If the interface cannot be used, or no route leads to the address.
+    pub(crate) fn source_address(&self) -> Result<IpAddr, GroupError> {
+        let address = self.connect()?.local_addr().map_err(|error| self.cannot_send(error))?;
+        Ok(address.ip())
+    }
+
+    fn open(&self) -> Result<Socket, GroupError> {
+        let failed = |error| self.cannot_send(error);
+        let socket =
+            Socket::new(Domain::for_address(self.to), Type::DGRAM, Some(Protocol::UDP)).map_err(failed)?;
+        if let Some(interface) = &self.interface {
+            interface.bind(&socket)?;
+        }
+        if let Some(ttl) = self.group_ttl().or(self.ttl) {
+            set_ttl(&socket, self.to.ip(), ttl).map_err(failed)?;
+        }
+        if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
+            let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        }
+        Ok(socket)
+    }
+
+    fn address(&self, port: u16) -> SocketAddr {
+        let mut address = self.to;
+        address.set_port(port);
+        with_scope(address, self.interface.as_ref())
+    }
+
+    fn connected(&self, socket: &Socket, to: SocketAddr) -> Result<(), GroupError> {
+        socket.connect(&to.into()).map_err(|error| match error.kind() {
+            // IPv6 has routes to groups, but only link-local ones, without an address to send from.
+            ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable
+                if to.ip().is_multicast() && self.interface.is_none() =>
+            {
+                GroupError::NoRoute(to.ip())
+            }
+            _ => GroupError::Send { to, error },
+        })
+    }
+
+    fn cannot_send(&self, error: io::Error) -> GroupError {
+        GroupError::Send { to: self.to, error }
+    }
 }
 
 /// Groups the packets of a frame into bursts of at most `most` packets of one field, which are also

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand, ValueEnum};
-use convoy_hdtv::{CpuSeconds, Depth, Format, FormatError, LineNumbers, Sampling, Snapshot};
+use convoy_hdtv::{CpuSeconds, Depth, Format, FormatError, Interface, LineNumbers, Rate, Sampling, Snapshot};
 
 use convoy_cli::Failure;
 
@@ -83,6 +83,17 @@ fn depth(text: &str) -> Result<Depth, String> {
         "10" => Ok(Depth::Ten),
         _ => Err("expected 8 or 10".to_owned()),
     }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    Rate::parse(text).ok_or_else(|| "expected frames per second, such as 50, 59.94 or 60000/1001".to_owned())
+}
+
+/// Finds an interface that was named on the command line.
+fn interface(name: Option<&String>) -> Result<Option<Interface>, Failure> {
+    name.map(|name| Interface::named(name))
+        .transpose()
+        .map_err(|error| wrong(format!("--interface: {error}")))
 }
 
 fn format(text: &str) -> Result<Format, FormatError> {

@@ -3,18 +3,18 @@
 use std::fs::File;
 use std::io::{Write, stdout};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use convoy_hdtv::{
-    Concealment, Container, Depth, Description, Format, Output, PAYLOAD_TYPE, ReceiveConfig, ReceiveReport,
-    View, receive_video,
+    Concealment, Container, Depth, Description, Format, ListenAddress, Output, PAYLOAD_TYPE, Rate,
+    ReceiveConfig, ReceiveReport, View, receive_video,
 };
 
 use super::{
-    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
-    lines_to, wrong,
+    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, interface, is_pipe,
+    is_y4m, lines_to, rate, wrong,
 };
 use super::{progress_line, stop_on_signals};
 use convoy_cli::Failure;
@@ -36,10 +36,21 @@ pub(crate) struct ReceiveArgs {
     /// it, --listen and --format describe the stream
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// Address and port for RTP; RTCP uses the next port. [default: the port of the SDP file, else
-    /// 5004, on every address]
+    /// Address and port for RTP; RTCP uses the next port. A multicast group is joined. [default:
+    /// the group of the SDP file, else its port, else 5004, on every address]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    /// The network interface to receive by and to join the group on. [default: every interface; the
+    /// routes choose that of a group]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// A source of the group: only packets from it are received (source-specific multicast); may be
+    /// given more than once. [default: those of the SDP file, else any]
+    #[arg(long, value_name = "ADDRESS")]
+    from: Vec<IpAddr>,
+    /// Frames per second, where the SDP file has none or a wrong one
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "sdp")]
+    rate: Option<Rate>,
     /// Size, scan and rate, as for `convoy-lab hdtv send`
     #[arg(long, default_value = "720p60", value_parser = format, conflicts_with = "sdp")]
     format: Format,
@@ -127,23 +138,11 @@ pub(crate) fn run(args: ReceiveArgs) -> Result<(), Failure> {
 }
 
 fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
-    let described = args.sdp.as_ref().map(|path| {
-        let of_file = |error: &dyn std::fmt::Display| wrong(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| of_file(&error))?;
-        Description::read(&text).map_err(|error| of_file(&error))
-    });
+    let described = args.sdp.as_ref().map(|path| read_description(path, args.rate)).transpose()?;
     let own = args.format.with_sampling(args.sampling.sampling()).with_depth(args.depth);
-    let any = |port| SocketAddr::new(IpAddr::from([0; 4]), port);
-    let (format, payload_type, usual) = match described.transpose()? {
-        // The port of the description, at any address: the address is the one that the sender sends
-        // to.
-        Some(Description { to, payload_type, format }) if to.is_ipv4() => {
-            (format, payload_type, any(to.port()))
-        }
-        Some(Description { to, payload_type, format }) => {
-            (format, payload_type, SocketAddr::new(IpAddr::from([0; 16]), to.port()))
-        }
-        None => (own.checked().map_err(|error| wrong(error.to_string()))?, args.payload_type, any(5004)),
+    let (format, payload_type) = match &described {
+        Some(described) => (described.format, described.payload_type),
+        None => (own.checked().map_err(|error| wrong(error.to_string()))?, args.payload_type),
     };
     let concealment = match args.conceal {
         Fill::Previous => Concealment::Previous,
@@ -151,7 +150,7 @@ fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
         Fill::None => Concealment::None,
     };
     Ok(ReceiveConfig {
-        listen: args.listen.unwrap_or(usual),
+        listen: listen_address(args, described.as_ref())?,
         format: format.with_line_numbers(args.line_numbers.line_numbers()),
         payload_type,
         delay: Duration::from_millis(args.delay_ms.min(10_000)),
@@ -160,6 +159,36 @@ fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
         is_real_time: args.real_time,
         name: convoy_hdtv::rtcp::random_name(),
     })
+}
+
+fn read_description(path: &Path, rate: Option<Rate>) -> Result<Description, Failure> {
+    let of_file = |error: &dyn std::fmt::Display| wrong(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| of_file(&error))?;
+    Description::read(&text, rate).map_err(|error| of_file(&error))
+}
+
+/// Where the stream arrives. A described address that is no group is the one that the sender sends
+/// to, so its port is used, at any address of this host.
+fn listen_address(args: &ReceiveArgs, described: Option<&Description>) -> Result<ListenAddress, Failure> {
+    let any = |of: IpAddr| if of.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let mut sources = args.from.clone();
+    let address = match (args.listen, described) {
+        (Some(address), _) => address,
+        (None, None) => SocketAddr::new([0; 4].into(), 5004),
+        (None, Some(described)) if described.to.ip().is_multicast() => described.to,
+        (None, Some(described)) => SocketAddr::new(any(described.to.ip()), described.to.port()),
+    };
+    if let Some(described) = described.filter(|_| sources.is_empty()) {
+        if described.to.ip() == address.ip() && address.ip().is_multicast() {
+            sources.clone_from(&described.sources);
+        } else if !described.sources.is_empty() {
+            eprintln!(
+                "warning: the SDP file's a=source-filter applies to its group only; packets of any source are accepted"
+            );
+        }
+    }
+    let address = ListenAddress { address, interface: interface(args.interface.as_ref())?, sources };
+    address.checked().map_err(|error| wrong(error.to_string()))
 }
 
 fn open(args: &ReceiveArgs, format: Format) -> Result<Option<Output>, Failure> {

@@ -2,27 +2,32 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, stdin};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use convoy_hdtv::{
-    Depth, Description, Format, PAYLOAD_TYPE, SendConfig, SendReport, VideoSource, send_video,
-};
+use convoy_hdtv::{Depth, Format, Route, SendConfig, SendReport, VideoSource, describe, send_video};
 
 use super::{
-    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
-    lines_to, wrong,
+    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, interface, is_pipe,
+    is_y4m, lines_to, wrong,
 };
 use super::{progress_line, stop_on_signals};
 use convoy_cli::Failure;
 
 #[derive(Args)]
 pub(crate) struct SendArgs {
-    /// Address and port of the receiver's RTP; RTCP uses the next port
+    /// Address and port of the receiver's RTP, or of a multicast group; RTCP uses the next port
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: SocketAddr,
+    /// The network interface to send by. [default: the routes choose]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// How many routers packets may pass (TTL or hop limit). [default: 64 to a group, else the
+    /// system's]
+    #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
+    ttl: Option<u8>,
     /// The video: a .y4m file, a file of raw frames, or - for a pipe of Y4M (with --y4m) or raw
     /// frames. Without it, a moving test picture
     #[arg(long, value_name = "FILE")]
@@ -57,10 +62,12 @@ pub(crate) struct SendArgs {
     /// Stop after this number of frames
     #[arg(long)]
     frames: Option<u64>,
-    /// The RTP timestamp of the first frame. [default: a random one]
+    /// The RTP timestamp of the first frame. [default: the system's clock, as SMPTE ST 2110-10 has
+    /// it]
     #[arg(long, value_name = "NUMBER")]
     first_timestamp: Option<u32>,
-    /// Write the description of the stream (SDP) for receivers
+    /// Write the description of the stream (SDP) for receivers, with the parameters of SMPTE ST
+    /// 2110-20
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
     /// Write the frame of this number as a PNG; may be given more than once
@@ -81,15 +88,8 @@ pub(crate) struct SendArgs {
 pub(crate) fn run(args: SendArgs) -> Result<(), Failure> {
     let (source, format) = open(&args)?;
     let format = format.with_line_numbers(args.line_numbers.line_numbers());
-    if let Some(path) = &args.sdp {
-        let description = Description { to: args.to, payload_type: PAYLOAD_TYPE, format };
-        let number = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let text = description.write(own_address(args.to).map_err(failed)?, number);
-        std::fs::write(path, text)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-    }
     let config = SendConfig {
-        to: args.to,
+        route: Route { to: args.to, interface: interface(args.interface.as_ref())?, ttl: args.ttl },
         format,
         mtu: args.mtu,
         burst: args.burst,
@@ -100,6 +100,9 @@ pub(crate) fn run(args: SendArgs) -> Result<(), Failure> {
         is_real_time: args.real_time,
         name: convoy_hdtv::rtcp::random_name(),
     };
+    if let Some(path) = &args.sdp {
+        write_description(path, &config)?;
+    }
     let stop = stop_on_signals()?;
     let report = send_video(config, source, &stop, |report| {
         progress_line(format_args!(
@@ -139,12 +142,10 @@ fn open(args: &SendArgs) -> Result<(VideoSource, Format), Failure> {
     Ok((source, format.with_depth(sent)))
 }
 
-/// The local address from which packets to a receiver are sent.
-fn own_address(to: SocketAddr) -> std::io::Result<IpAddr> {
-    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(to)?;
-    Ok(socket.local_addr()?.ip())
+fn write_description(path: &Path, config: &SendConfig) -> Result<(), Failure> {
+    let number = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let text = describe(config, number).map_err(failed)?;
+    std::fs::write(path, text).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
 }
 
 fn print(format: &Format, report: &SendReport) {
