@@ -14,14 +14,16 @@ ends() { wait_until "process $1 does not end" is_gone "$1"; }
 caps() { # sampling depth width height rate
   echo "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,sampling=$1,depth=(string)$2,width=(string)$3,height=(string)$4,colorimetry=BT709-2,payload=96"
 }
-tenths() { case $1 in UYVY) echo 20 ;; UYVP) echo 25 ;; RGB) echo 30 ;; esac; } # bytes of ten pixels
+tenths() { case $1 in UYVY) echo 20 ;; UYVP) echo 25 ;; RGB | IYU2) echo 30 ;; esac; } # bytes of ten pixels
 # A jitter buffer of a second, so that delays on a busy machine do not matter, only the bits.
 frames=12
 # name, sampling, depth, GStreamer's sampling and pixel format
+# GStreamer receives and sends 4:4:4 as AYUV, whose bytes but for the alpha are those of IYU2.
 formats=(
   "320x180p25 ycbcr 8 YCbCr-4:2:2 UYVY"
   "320x180p25 ycbcr 10 YCbCr-4:2:2 UYVP"
   "320x180p25 rgb 8 RGB RGB"
+  "320x180p25 ycbcr444 8 YCbCr-4:4:4 IYU2"
   "1280x720p10 ycbcr 8 YCbCr-4:2:2 UYVY"
 )
 for format in "${formats[@]}"; do
@@ -41,7 +43,7 @@ for format in "${formats[@]}"; do
 
   # From convoy to GStreamer, through the tunnel.
   ip netns exec $b gst-launch-1.0 -q udpsrc port=$port buffer-size=20000000 caps="$(caps "$gst_sampling" "$depth" "$width" "$height")" ! \
-    rtpjitterbuffer latency=200 ! rtpvrawdepay ! "video/x-raw,format=$gst_format" ! filesink location="$work/shown.raw" buffer-mode=2 >"$work/gst.log" 2>&1 & gst=$!
+    rtpjitterbuffer latency=200 ! rtpvrawdepay ! videoconvert ! "video/x-raw,format=$gst_format" ! filesink location="$work/shown.raw" buffer-mode=2 >"$work/gst.log" 2>&1 & gst=$!
   listens $b
   in_a "$lab" hdtv send --to 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
     --frames $frames --mtu 9000 >"$work/send.log" || fail "convoy did not send"
@@ -58,7 +60,7 @@ for format in "${formats[@]}"; do
   listens $b
   in_a gst-launch-1.0 -q filesrc location="$work/sent.raw" blocksize=$((bytes / frames)) ! \
     rawvideoparse width="$width" height="$height" format="${gst_format,,}" framerate="$rate/1" colorimetry=bt709 ! \
-    identity sync=true ! rtpvrawpay mtu=8900 pt=96 ! udpsink host=10.2.0.1 port=$port sync=false >"$work/gst.log" 2>&1 || fail "GStreamer did not send"
+    identity sync=true ! videoconvert ! rtpvrawpay mtu=8900 pt=96 ! udpsink host=10.2.0.1 port=$port sync=false >"$work/gst.log" 2>&1 || fail "GStreamer did not send"
   # GStreamer sends no RTCP BYE.
   sleep 1; kill -TERM $receiver 2>/dev/null || true; ends $receiver
   cmp "$work/sent.raw" "$work/back.raw" || fail "convoy received another $name $gst_format than GStreamer sent"
@@ -66,7 +68,7 @@ for format in "${formats[@]}"; do
 done
 
 # Y4M from ffmpeg, by an SDP file; ffmpeg reads what convoy writes.
-for pixels in yuv422p yuv422p10le; do
+for pixels in yuv422p yuv422p10le yuv422p12le yuv444p yuv444p10le yuv444p12le; do
   ffmpeg -v error -f lavfi -i testsrc2=size=320x180:rate=25 -frames:v $frames -pix_fmt $pixels -strict -1 -y "$work/in.y4m"
   rm -f "$work/video.sdp"
   in_a "$lab" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 --frames 0 --sdp "$work/video.sdp" >"$work/send.log"

@@ -17,6 +17,9 @@ pub enum Sampling {
     /// Luma for every pixel, both colour differences for every pair of pixels.
     #[serde(rename = "YCbCr-4:2:2")]
     Ycbcr422,
+    /// Luma and both colour differences for every pixel.
+    #[serde(rename = "YCbCr-4:4:4")]
+    Ycbcr444,
     /// Red, green and blue for every pixel.
     #[serde(rename = "RGB")]
     Rgb,
@@ -29,6 +32,8 @@ pub enum Depth {
     Eight,
     /// 10 bits.
     Ten,
+    /// 12 bits.
+    Twelve,
 }
 
 impl Depth {
@@ -37,6 +42,7 @@ impl Depth {
         match self {
             Self::Eight => 8,
             Self::Ten => 10,
+            Self::Twelve => 12,
         }
     }
 
@@ -236,8 +242,10 @@ impl Format {
         match (self.sampling, self.depth) {
             (Sampling::Ycbcr422, Depth::Eight) => Pgroup { bytes: 4, pixels: 2, samples: 4 },
             (Sampling::Ycbcr422, Depth::Ten) => Pgroup { bytes: 5, pixels: 2, samples: 4 },
-            (Sampling::Rgb, Depth::Eight) => Pgroup { bytes: 3, pixels: 1, samples: 3 },
-            (Sampling::Rgb, Depth::Ten) => Pgroup { bytes: 15, pixels: 4, samples: 12 },
+            (Sampling::Ycbcr422, Depth::Twelve) => Pgroup { bytes: 6, pixels: 2, samples: 4 },
+            (Sampling::Ycbcr444 | Sampling::Rgb, Depth::Eight) => Pgroup { bytes: 3, pixels: 1, samples: 3 },
+            (Sampling::Ycbcr444 | Sampling::Rgb, Depth::Ten) => Pgroup { bytes: 15, pixels: 4, samples: 12 },
+            (Sampling::Ycbcr444 | Sampling::Rgb, Depth::Twelve) => Pgroup { bytes: 9, pixels: 2, samples: 6 },
         }
     }
 
@@ -362,6 +370,8 @@ mod tests {
         assert_eq!(format.with_depth(Depth::Ten).line_bytes(), 3200);
         assert_eq!(format.with_sampling(Sampling::Rgb).line_bytes(), 3840);
         assert_eq!(format.with_sampling(Sampling::Rgb).with_depth(Depth::Ten).line_bytes(), 4800);
+        assert_eq!(format.with_depth(Depth::Twelve).line_bytes(), 3840);
+        assert_eq!(format.with_sampling(Sampling::Ycbcr444).with_depth(Depth::Twelve).line_bytes(), 5760);
     }
 
     #[test]

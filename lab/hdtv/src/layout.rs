@@ -232,8 +232,8 @@ mod tests {
     }
 
     fn any_format() -> impl Strategy<Value = Format> {
-        let sampling = prop_oneof![Just(Sampling::Ycbcr422), Just(Sampling::Rgb)];
-        let depth = prop_oneof![Just(Depth::Eight), Just(Depth::Ten)];
+        let sampling = prop_oneof![Just(Sampling::Ycbcr422), Just(Sampling::Ycbcr444), Just(Sampling::Rgb)];
+        let depth = prop_oneof![Just(Depth::Eight), Just(Depth::Ten), Just(Depth::Twelve)];
         let numbers = prop_oneof![Just(LineNumbers::Field), Just(LineNumbers::Frame)];
         (1..40_usize, 1..12_usize, any::<bool>(), sampling, depth, numbers).prop_map(
             |(groups, lines, fields, sampling, depth, numbers)| {

@@ -145,6 +145,13 @@ fn colour(x: f32, y: f32) -> [f32; 3] {
     }
 }
 
+/// Cb, Y and Cr in units of 8-bit samples (ITU-R BT.709, narrow range).
+fn to_ycbcr([red, green, blue]: [f32; 3]) -> [f32; 3] {
+    let y = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    let [cb, cr] = [(blue - y) / 1.8556, (red - y) / 1.5748].map(|part| 128.0 + 224.0 * part);
+    [cb, 16.0 + 219.0 * y, cr]
+}
+
 fn to_samples(format: &Format, pixels: impl Iterator<Item = [f32; 3]>, samples: &mut Vec<u16>) {
     let unit = f32::from(1_u16 << (format.depth.bits() - 8));
     let sample = |value: f32| (value * unit).round() as u16;
@@ -152,15 +159,14 @@ fn to_samples(format: &Format, pixels: impl Iterator<Item = [f32; 3]>, samples: 
         Sampling::Rgb => samples.extend(pixels.flatten().map(|part| sample(part * 255.0))),
         Sampling::Ycbcr422 => {
             let mut colour = [0; 2];
-            for (at, [red, green, blue]) in pixels.enumerate() {
-                let y = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+            for (at, pixel) in pixels.map(to_ycbcr).enumerate() {
                 if at.is_multiple_of(2) {
-                    colour =
-                        [(blue - y) / 1.8556, (red - y) / 1.5748].map(|part| sample(128.0 + 224.0 * part));
+                    colour = [pixel[0], pixel[2]].map(sample);
                 }
-                samples.extend([colour[at % 2], sample(16.0 + 219.0 * y)]);
+                samples.extend([colour[at % 2], sample(pixel[1])]);
             }
         }
+        Sampling::Ycbcr444 => samples.extend(pixels.flat_map(to_ycbcr).map(sample)),
     }
 }
 
@@ -172,7 +178,12 @@ mod tests {
     #[test]
     fn frames_differ_and_are_the_same_each_time() {
         for name in ["320x180p50", "320x180i50", "16x8p25"] {
-            for (sampling, depth) in [(Sampling::Ycbcr422, Depth::Ten), (Sampling::Rgb, Depth::Eight)] {
+            let of = [
+                (Sampling::Ycbcr422, Depth::Ten),
+                (Sampling::Rgb, Depth::Eight),
+                (Sampling::Ycbcr444, Depth::Twelve),
+            ];
+            for (sampling, depth) in of {
                 let format =
                     name.parse::<Format>().expect("a name").with_sampling(sampling).with_depth(depth);
                 let frame = |number| {

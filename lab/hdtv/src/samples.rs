@@ -10,6 +10,8 @@ pub(crate) fn unpack(depth: Depth, packed: &[u8], samples: &mut Vec<u16>) {
         Depth::Eight => samples.extend(packed.iter().map(|byte| u16::from(*byte))),
         // Four 10-bit samples take five bytes; an RGB group is three times that.
         Depth::Ten => samples.extend(packed.as_chunks().0.iter().flat_map(|five| four(*five))),
+        // Two 12-bit samples take three bytes; every group is a multiple of that.
+        Depth::Twelve => samples.extend(packed.as_chunks().0.iter().flat_map(|three| two(*three))),
     }
 }
 
@@ -25,12 +27,24 @@ pub(crate) fn pack(depth: Depth, samples: &[u16], packed: &mut [u8]) {
                 five.copy_from_slice(&bits.to_be_bytes()[3..]);
             }
         }
+        Depth::Twelve => {
+            for (three, [first, second]) in packed.as_chunks_mut().0.iter_mut().zip(samples.as_chunks().0) {
+                let bits = u32::from(first & 0xfff) << 12 | u32::from(second & 0xfff);
+                let [_, bytes @ ..] = bits.to_be_bytes();
+                *three = bytes;
+            }
+        }
     }
 }
 
 fn four(five: [u8; 5]) -> [u16; 4] {
     let bits = five.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     [30, 20, 10, 0].map(|shift| (bits >> shift & 0x3ff) as u16)
+}
+
+fn two([first, second, third]: [u8; 3]) -> [u16; 2] {
+    let [first, second, third] = [first, second, third].map(u16::from);
+    [first << 4 | second >> 4, (second & 0xf) << 8 | third]
 }
 
 /// Rounds a 10-bit sample to 8 bits.
@@ -60,6 +74,13 @@ pub(crate) fn planes(sampling: Sampling, samples: &[u16], out: &mut [Vec<u16>; 3
                 third.push(*cr);
             }
         }
+        Sampling::Ycbcr444 => {
+            for [cb, y, cr] in samples.as_chunks::<3>().0 {
+                first.push(*y);
+                second.push(*cb);
+                third.push(*cr);
+            }
+        }
         Sampling::Rgb => {
             for [red, green, blue] in samples.as_chunks::<3>().0 {
                 first.push(*red);
@@ -77,17 +98,23 @@ pub(crate) fn line_to_rgb(format: &Format, packed: &[u8], samples: &mut Vec<u16>
     match format.sampling {
         Sampling::Rgb => rgb.extend(samples.iter().map(|sample| (f32::from(*sample) * scale).round() as u8)),
         Sampling::Ycbcr422 => {
-            let unit = f32::from(1_u16 << (format.depth.bits() - 8));
             for [cb, y0, cr, y1] in samples.as_chunks::<4>().0 {
-                let [cb, cr] = [cb, cr].map(|sample| (f32::from(*sample) / unit - 128.0) / 224.0);
-                for y in [y0, y1] {
-                    let y = (f32::from(*y) / unit - 16.0) / 219.0;
-                    let pixel = [y + 1.5748 * cr, y - 0.1873 * cb - 0.4681 * cr, y + 1.8556 * cb];
-                    rgb.extend(pixel.map(|part| (part.clamp(0.0, 1.0) * 255.0).round() as u8));
-                }
+                rgb.extend(pixel_to_rgb(format.depth, [*cb, *y0, *cr]));
+                rgb.extend(pixel_to_rgb(format.depth, [*cb, *y1, *cr]));
             }
         }
+        Sampling::Ycbcr444 => {
+            rgb.extend(samples.as_chunks().0.iter().flat_map(|pixel| pixel_to_rgb(format.depth, *pixel)));
+        }
     }
+}
+
+fn pixel_to_rgb(depth: Depth, [cb, y, cr]: [u16; 3]) -> [u8; 3] {
+    let unit = f32::from(1_u16 << (depth.bits() - 8));
+    let [cb, cr] = [cb, cr].map(|sample| (f32::from(sample) / unit - 128.0) / 224.0);
+    let y = (f32::from(y) / unit - 16.0) / 219.0;
+    let pixel = [y + 1.5748 * cr, y - 0.1873 * cb - 0.4681 * cr, y + 1.8556 * cb];
+    pixel.map(|part| (part.clamp(0.0, 1.0) * 255.0).round() as u8)
 }
 
 #[cfg(test)]
@@ -102,6 +129,16 @@ mod tests {
         let mut packed = [0; 5];
         pack(Depth::Ten, &[0x3ff, 0, 0x3ff, 0], &mut packed);
         assert_eq!(packed, [0xff, 0xc0, 0x0f, 0xfc, 0x00]);
+    }
+
+    #[test]
+    fn twelve_bits_stand_as_rfc_4175_has_them() {
+        let mut packed = [0; 6];
+        pack(Depth::Twelve, &[0x123, 0x456, 0x789, 0xabc], &mut packed);
+        assert_eq!(packed, [0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc]);
+        let mut samples = Vec::new();
+        unpack(Depth::Twelve, &packed, &mut samples);
+        assert_eq!(samples, [0x123, 0x456, 0x789, 0xabc]);
     }
 
     #[test]
@@ -123,6 +160,10 @@ mod tests {
         rgb.clear();
         line_to_rgb(&format, &[102, 63, 240, 63], &mut Vec::new(), &mut rgb);
         assert!(rgb[0] > 250 && rgb[1] < 5 && rgb[2] < 5, "{rgb:?}");
+        let mut full = Vec::new();
+        let format = format.with_sampling(Sampling::Ycbcr444);
+        line_to_rgb(&format, &[102, 63, 240, 102, 63, 240], &mut Vec::new(), &mut full);
+        assert_eq!(full, rgb);
     }
 
     proptest! {

@@ -22,11 +22,11 @@ pub enum SourceError {
     /// It ends within a frame.
     #[error("the video ends within frame {0}; its format may differ from the given one")]
     Cut(u64),
-    /// It has fewer bits per sample than requested.
-    #[error("a source of 8 bits cannot be sent with 10")]
-    Depth,
+    /// It has another number of bits per sample than requested, and is not converted to it.
+    #[error("a source of {} bits cannot be sent with {}: only YCbCr of 10 bits is converted, to 8", .0.bits(), .1.bits())]
+    Depth(Depth, Depth),
     /// RGB cannot be converted to fewer bits.
-    #[error("only 4:2:2 is converted from 10 to 8 bits, not RGB")]
+    #[error("only YCbCr is converted from 10 to 8 bits, not RGB")]
     Rgb,
 }
 
@@ -52,6 +52,12 @@ pub enum VideoSource {
     },
 }
 
+/// Checks that samples of one depth can be sent with another.
+fn check_depths(from: Depth, to: Depth) -> Result<(), SourceError> {
+    let can_be = from == to || (from, to) == (Depth::Ten, Depth::Eight);
+    if can_be { Ok(()) } else { Err(SourceError::Depth(from, to)) }
+}
+
 /// Converts 10 bits to 8, or leaves frames unchanged.
 pub struct Converter {
     from: Format,
@@ -61,10 +67,9 @@ pub struct Converter {
 
 impl Converter {
     fn new(from: Format, to: Depth) -> Result<Self, SourceError> {
-        match (from.depth, to, from.sampling) {
-            (Depth::Eight, Depth::Ten, _) => return Err(SourceError::Depth),
-            (Depth::Ten, Depth::Eight, Sampling::Rgb) => return Err(SourceError::Rgb),
-            _ => {}
+        check_depths(from.depth, to)?;
+        if from.depth != to && from.sampling == Sampling::Rgb {
+            return Err(SourceError::Rgb);
         }
         let to = from.with_depth(to);
         let bytes = if from == to { 0 } else { from.frame_bytes() };
@@ -98,13 +103,11 @@ impl VideoSource {
     /// own.
     ///
     /// # Errors
-    /// If it is not Y4M, or if its sampling is not 4:2:2.
+    /// If it is not Y4M, or if its sampling is not supported.
     pub fn y4m(mut input: VideoInput, depth: Option<Depth>) -> Result<(Self, Format), SourceError> {
         let format = read_header(&mut input)?;
         let depth = depth.unwrap_or(format.depth);
-        if depth == Depth::Ten && format.depth == Depth::Eight {
-            return Err(SourceError::Depth);
-        }
+        check_depths(format.depth, depth)?;
         Ok((Self::Y4m(Box::new(Reader::new(input, format, depth))), format))
     }
 
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!(frame, [255, 0, 255, 0]);
         assert!(matches!(
             VideoSource::generated(format.with_depth(Depth::Eight), Depth::Ten),
-            Err(SourceError::Depth)
+            Err(SourceError::Depth(Depth::Eight, Depth::Ten))
         ));
         let rgb =
             "4x1p25".parse::<Format>().expect("a name").with_depth(Depth::Ten).with_sampling(Sampling::Rgb);

@@ -27,9 +27,9 @@ pub enum Y4mError {
         /// Its value, or what is wrong with it.
         value: String,
     },
-    /// The chroma subsampling is not 4:2:2.
+    /// The chroma subsampling or the depth is not supported.
     #[error(
-        "the Y4M file has the format {0}, but only C422 and C422p10 can be sent; `ffmpeg -i FILE -pix_fmt yuv422p OUT.y4m` converts it"
+        "the Y4M file has the format {0}, but only C422 and C444 of 8, 10 (p10) and 12 (p12) bits can be sent; `ffmpeg -i FILE -pix_fmt yuv422p OUT.y4m` converts it"
     )]
     Chroma(String),
     /// Y4M cannot hold RGB.
@@ -50,7 +50,7 @@ pub(crate) fn read_header(input: &mut impl BufRead) -> Result<Format, Y4mError> 
     if words.next() != Some(MAGIC) {
         return Err(Y4mError::Magic);
     }
-    let (mut width, mut height, mut rate, mut scan, mut depth) = (None, None, None, Scan::Progressive, None);
+    let (mut width, mut height, mut rate, mut scan, mut chroma) = (None, None, None, Scan::Progressive, None);
     for word in words.filter(|word| !word.is_empty()) {
         let (letter, value) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
         let wrong = |name| Y4mError::Parameter { name, value: format!("`{value}`") };
@@ -66,31 +66,39 @@ pub(crate) fn read_header(input: &mut impl BufRead) -> Result<Format, Y4mError> 
                     value: format!("`{value}`; only p and t are sent"),
                 });
             }
-            "C" => depth = Some(read_depth(value).ok_or_else(|| Y4mError::Chroma(format!("C{value}")))?),
+            "C" => chroma = Some(read_chroma(value).ok_or_else(|| Y4mError::Chroma(format!("C{value}")))?),
             _ => {}
         }
     }
+    // Without this parameter, Y4M means 4:2:0.
+    let (sampling, depth) = chroma.ok_or_else(|| Y4mError::Chroma("C420".to_owned()))?;
     let missing = |name| move || Y4mError::Parameter { name, value: "missing".to_owned() };
     Format {
         width: width.ok_or_else(missing("W (width)"))?,
         height: height.ok_or_else(missing("H (height)"))?,
         scan,
         rate: rate.ok_or_else(missing("F (frame rate)"))?,
-        sampling: Sampling::Ycbcr422,
-        // Without this parameter, Y4M means 4:2:0.
-        depth: depth.ok_or_else(|| Y4mError::Chroma("C420".to_owned()))?,
+        sampling,
+        depth,
         line_numbers: LineNumbers::default(),
     }
     .checked()
     .map_err(|error| Y4mError::Parameter { name: "W or H (size)", value: format!("impossible: {error}") })
 }
 
-fn read_depth(chroma: &str) -> Option<Depth> {
-    match chroma {
-        "422" => Some(Depth::Eight),
-        "422p10" => Some(Depth::Ten),
-        _ => None,
-    }
+/// The values of the parameter C.
+const CHROMA: [(&str, Sampling, Depth); 6] = [
+    ("422", Sampling::Ycbcr422, Depth::Eight),
+    ("422p10", Sampling::Ycbcr422, Depth::Ten),
+    ("422p12", Sampling::Ycbcr422, Depth::Twelve),
+    ("444", Sampling::Ycbcr444, Depth::Eight),
+    ("444p10", Sampling::Ycbcr444, Depth::Ten),
+    ("444p12", Sampling::Ycbcr444, Depth::Twelve),
+];
+
+fn read_chroma(value: &str) -> Option<(Sampling, Depth)> {
+    let (_, sampling, depth) = CHROMA.into_iter().find(|(known, ..)| *known == value)?;
+    Some((sampling, depth))
 }
 
 /// Reads a line of text; `None` at the end of the file.
@@ -114,6 +122,8 @@ pub struct Reader<R> {
     /// Format of the frames in memory.
     to: Format,
     planes: Vec<u8>,
+    /// A packed line, unless it is packed directly from the planes.
+    samples: Vec<u16>,
     frames: u64,
 }
 
@@ -121,7 +131,14 @@ impl<R: BufRead> Reader<R> {
     /// Continues after the header, which said `format`.
     pub fn new(input: R, format: Format, to: Depth) -> Self {
         let bytes = format.line_samples() * format.height * bytes_of(format.depth);
-        Self { input, format, to: format.with_depth(to), planes: vec![0; bytes], frames: 0 }
+        Self {
+            input,
+            format,
+            to: format.with_depth(to),
+            planes: vec![0; bytes],
+            samples: Vec::new(),
+            frames: 0,
+        }
     }
 
     /// Reads the next frame; `false` at the end.
@@ -145,7 +162,13 @@ impl<R: BufRead> Reader<R> {
             };
             let start = self.to.row_start(row);
             let packed = &mut frame[start..start + self.to.line_bytes()];
-            interleave(self.format.depth, self.to.depth, [y, &cbs[line(cbs)], &crs[line(crs)]], packed);
+            interleave(
+                self.format.depth,
+                self.to,
+                [y, &cbs[line(cbs)], &crs[line(crs)]],
+                &mut self.samples,
+                packed,
+            );
         }
         Ok(true)
     }
@@ -154,26 +177,43 @@ impl<R: BufRead> Reader<R> {
 const fn bytes_of(depth: Depth) -> usize {
     match depth {
         Depth::Eight => 1,
-        Depth::Ten => 2,
+        Depth::Ten | Depth::Twelve => 2,
     }
 }
 
-/// Packs a line of three planes.
-fn interleave(from: Depth, to: Depth, [y, cb, cr]: [&[u8]; 3], packed: &mut [u8]) {
-    if from == Depth::Eight {
+/// Packs a line of three planes: luma and both colour differences.
+fn interleave(from: Depth, to: Format, line: [&[u8]; 3], samples: &mut Vec<u16>, packed: &mut [u8]) {
+    let [y, cb, cr] = line;
+    if (from, to.sampling) == (Depth::Eight, Sampling::Ycbcr422) {
         let pixels = y.as_chunks::<2>().0.iter().zip(cb.iter().zip(cr));
         for (group, ([y0, y1], (cb, cr))) in packed.as_chunks_mut().0.iter_mut().zip(pixels) {
             *group = [*cb, *y0, *cr, *y1];
         }
         return;
     }
-    let sample = |bytes: &[u8; 2]| u16::from_le_bytes(*bytes);
-    let pixels = y.as_chunks::<4>().0.iter().zip(cb.as_chunks().0.iter().zip(cr.as_chunks().0));
-    for (at, ([a, b, c, d], (cb, cr))) in pixels.enumerate() {
-        let group = [sample(cb), sample(&[*a, *b]), sample(cr), sample(&[*c, *d])];
-        match to {
-            Depth::Eight => packed[at * 4..at * 4 + 4].copy_from_slice(&group.map(to_eight)),
-            Depth::Ten => pack(to, &group, &mut packed[at * 5..at * 5 + 5]),
+    let [ys, cbs, crs] = line.map(|plane| plane_samples(from, plane));
+    samples.clear();
+    match to.sampling {
+        Sampling::Ycbcr422 => {
+            let groups = ys.as_chunks::<2>().0.iter().zip(cbs.iter().zip(&crs));
+            samples.extend(groups.flat_map(|([y0, y1], (cb, cr))| [*cb, *y0, *cr, *y1]));
+        }
+        Sampling::Ycbcr444 | Sampling::Rgb => {
+            samples.extend(ys.iter().zip(cbs.iter().zip(&crs)).flat_map(|(y, (cb, cr))| [*cb, *y, *cr]));
+        }
+    }
+    if (from, to.depth) == (Depth::Ten, Depth::Eight) {
+        packed.iter_mut().zip(samples.iter()).for_each(|(byte, sample)| *byte = to_eight(*sample));
+    } else {
+        pack(to.depth, samples, packed);
+    }
+}
+
+fn plane_samples(depth: Depth, plane: &[u8]) -> Vec<u16> {
+    match depth {
+        Depth::Eight => plane.iter().map(|sample| u16::from(*sample)).collect(),
+        Depth::Ten | Depth::Twelve => {
+            plane.as_chunks().0.iter().map(|bytes| u16::from_le_bytes(*bytes)).collect()
         }
     }
 }
@@ -182,11 +222,9 @@ fn interleave(from: Depth, to: Depth, [y, cb, cr]: [&[u8]; 3], packed: &mut [u8]
 ///
 /// If Y4M cannot hold the format, or if writing fails.
 pub(crate) fn write_header(output: &mut impl Write, format: &Format) -> Result<(), Y4mError> {
-    if format.sampling == Sampling::Rgb {
-        return Err(Y4mError::Rgb);
-    }
+    let is_of = |(_, sampling, depth): &(_, _, _)| (*sampling, *depth) == (format.sampling, format.depth);
+    let (chroma, ..) = CHROMA.into_iter().find(is_of).ok_or(Y4mError::Rgb)?;
     let scan = if format.scan == Scan::Interlaced { 't' } else { 'p' };
-    let chroma = if format.depth == Depth::Ten { "422p10" } else { "422" };
     let Rate { frames, seconds } = format.rate;
     Ok(writeln!(
         output,
@@ -217,7 +255,9 @@ impl Writer {
             for (plane, line) in self.planes.iter_mut().zip(&self.line) {
                 match format.depth {
                     Depth::Eight => plane.extend(line.iter().map(|sample| *sample as u8)),
-                    Depth::Ten => plane.extend(line.iter().flat_map(|sample| sample.to_le_bytes())),
+                    Depth::Ten | Depth::Twelve => {
+                        plane.extend(line.iter().flat_map(|sample| sample.to_le_bytes()))
+                    }
                 }
             }
         }
@@ -251,7 +291,7 @@ mod tests {
         assert!(error("RIFF W2\n").contains("not a Y4M file"));
         assert!(
             error("YUV4MPEG2 W2 H2 F25:1\n").contains("C420")
-                && error("YUV4MPEG2 W2 H2 F25:1 C444\n").contains("C444")
+                && error("YUV4MPEG2 W2 H2 F25:1 C411\n").contains("C411")
         );
         assert!(error("YUV4MPEG2 H2 F25:1 C422\n").contains("W (width) is missing"));
         assert!(error("YUV4MPEG2 W2 H2 F0:0 C422\n").contains("F (frame rate) is `0:0`"));
@@ -282,14 +322,15 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_as_they_were(
-            groups in 1..9_usize, fields in 1..4_usize, is_ten in any::<bool>(), is_interlaced in any::<bool>(), seed in any::<u8>(),
+            groups in 1..9_usize, fields in 1..4_usize, chroma in 0..CHROMA.len(), is_interlaced in any::<bool>(), seed in any::<u8>(),
         ) {
             let scan = if is_interlaced { 'i' } else { 'p' };
-            let format: Format = format!("{}x{}{scan}50", groups * 2, fields * 2).parse().expect("a name");
-            let format = if is_ten { format.with_depth(Depth::Ten) } else { format };
+            let format: Format = format!("{}x{}{scan}50", groups * 4, fields * 2).parse().expect("a name");
+            let (_, sampling, depth) = CHROMA[chroma];
+            let format = format.with_sampling(sampling).with_depth(depth);
             let frame: Vec<u8> = (0..format.frame_bytes()).map(|at| (at as u8).wrapping_mul(17) ^ seed).collect();
             let mut file = Vec::new();
-            write_header(&mut file, &format).expect("4:2:2");
+            write_header(&mut file, &format).expect("YCbCr");
             Writer::default().write(&mut file, &format, &frame).expect("a vector");
             let mut input = file.as_slice();
             prop_assert_eq!(read_header(&mut input).expect("a header"), format);

@@ -45,6 +45,8 @@ pub(crate) fn run(args: HdtvArgs) -> Result<(), Failure> {
 enum Components {
     /// YCbCr 4:2:2
     Ycbcr,
+    /// YCbCr 4:4:4
+    Ycbcr444,
     /// Red, green and blue
     Rgb,
 }
@@ -53,6 +55,7 @@ impl Components {
     fn sampling(self) -> Sampling {
         match self {
             Self::Ycbcr => Sampling::Ycbcr422,
+            Self::Ycbcr444 => Sampling::Ycbcr444,
             Self::Rgb => Sampling::Rgb,
         }
     }
@@ -81,7 +84,8 @@ fn depth(text: &str) -> Result<Depth, String> {
     match text {
         "8" => Ok(Depth::Eight),
         "10" => Ok(Depth::Ten),
-        _ => Err("expected 8 or 10".to_owned()),
+        "12" => Ok(Depth::Twelve),
+        _ => Err("expected 8, 10 or 12".to_owned()),
     }
 }
 

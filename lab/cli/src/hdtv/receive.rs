@@ -58,7 +58,7 @@ pub(crate) struct ReceiveArgs {
     #[arg(long, value_enum, default_value = "ycbcr", conflicts_with = "sdp")]
     sampling: Components,
     /// Bits of a component
-    #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth, conflicts_with = "sdp")]
+    #[arg(long, value_name = "8|10|12", default_value = "8", value_parser = depth, conflicts_with = "sdp")]
     depth: Depth,
     /// How packets count the lines of an interlaced picture
     #[arg(long, value_enum, default_value = "field", value_name = "FROM")]

@@ -43,10 +43,10 @@ pub(crate) struct SendArgs {
     #[arg(long, value_enum, default_value = "ycbcr")]
     sampling: Components,
     /// Bits of a component as sent. [default: those of the source]
-    #[arg(long, value_name = "8|10", value_parser = depth)]
+    #[arg(long, value_name = "8|10|12", value_parser = depth)]
     depth: Option<Depth>,
     /// Bits of a component of the source, unless it is Y4M; 10 bits can be sent as 8
-    #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth)]
+    #[arg(long, value_name = "8|10|12", default_value = "8", value_parser = depth)]
     source_depth: Depth,
     /// How packets count the lines of an interlaced picture
     #[arg(long, value_enum, default_value = "field", value_name = "FROM")]

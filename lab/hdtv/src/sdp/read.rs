@@ -119,8 +119,9 @@ impl<'a> Parameters<'a> {
     fn sampling(&self) -> Result<Sampling, SdpError> {
         match self.needed("sampling")? {
             "YCbCr-4:2:2" => Ok(Sampling::Ycbcr422),
+            "YCbCr-4:4:4" => Ok(Sampling::Ycbcr444),
             "RGB" => Ok(Sampling::Rgb),
-            other => Err(unknown("sampling", other, "YCbCr-4:2:2 and RGB")),
+            other => Err(unknown("sampling", other, "YCbCr-4:2:2, YCbCr-4:4:4 and RGB")),
         }
     }
 
@@ -128,7 +129,8 @@ impl<'a> Parameters<'a> {
         match self.needed("depth")? {
             "8" => Ok(Depth::Eight),
             "10" => Ok(Depth::Ten),
-            other => Err(unknown("depth", other, "8 and 10")),
+            "12" => Ok(Depth::Twelve),
+            other => Err(unknown("depth", other, "8, 10 and 12")),
         }
     }
 

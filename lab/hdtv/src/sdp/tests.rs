@@ -39,7 +39,12 @@ fn what_is_written_is_read() {
     for to in ["[2001:db8::1]:5004", "[ff35::1]:5004", "239.1.2.3:5004", "192.0.2.2:5004"] {
         for name in ["720p60", "1080i59.94", "64x36p25"] {
             let mut description = described(to, name);
-            for (sampling, depth) in [(Sampling::Ycbcr422, Depth::Ten), (Sampling::Rgb, Depth::Eight)] {
+            let of = [
+                (Sampling::Ycbcr422, Depth::Ten),
+                (Sampling::Rgb, Depth::Eight),
+                (Sampling::Ycbcr444, Depth::Twelve),
+            ];
+            for (sampling, depth) in of {
                 description.format = description.format.with_sampling(sampling).with_depth(depth);
                 let text = description.write(&announcement());
                 assert_eq!(Description::read(&text, None), Ok(description.clone()), "{text}");
@@ -149,9 +154,9 @@ fn errors_are_reported() {
     assert!(with("RAW/", "VP8/").contains("no stream in it is uncompressed video"));
     assert!(
         with("4:2:2", "4:2:0")
-            .contains("`sampling` of the video is `YCbCr-4:2:0`, but only YCbCr-4:2:2 and RGB")
+            .contains("`sampling` of the video is `YCbCr-4:2:0`, but only YCbCr-4:2:2, YCbCr-4:4:4 and RGB")
     );
-    assert!(with("depth=8", "depth=16f").contains("`depth` of the video is `16f`, but only 8 and 10"));
+    assert!(with("depth=8", "depth=16f").contains("`depth` of the video is `16f`, but only 8, 10 and 12"));
     assert!(with("width=", "w=").contains("`width` of the video (a=fmtp) is missing"));
     assert!(with("BT709-2", "BT709-2; interlace; segmented").contains("`segmented`"));
     assert!(with("a=framerate:59.94\r\n", "").contains("frame rate is missing"));

@@ -51,6 +51,7 @@ impl Description {
 fn parameters(format: &Format, announcement: &Announcement) -> String {
     let sampling = match format.sampling {
         Sampling::Ycbcr422 => "YCbCr-4:2:2",
+        Sampling::Ycbcr444 => "YCbCr-4:4:4",
         Sampling::Rgb => "RGB",
     };
     let mut text = format!(
