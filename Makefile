@@ -27,9 +27,11 @@ EVERYTHING = $(call all_crates,all-functions $(DPDK))
 # Unit tests that need root, which `make quick` leaves out. Tests that start others which panic run
 # those themselves.
 AS_ROOT = --lib -- --ignored --skip panics_
+# Crates with models of loom. Their own folder: RUSTFLAGS would have everything compiled again.
+LOOM_CRATES = $(addprefix -p convoy-,packet ipsec engine port dataplane)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help quick test test-all unit-tests all-unit-tests built system-tests nightly lint check programs release-programs charon \
+.PHONY: help quick test test-all unit-tests all-unit-tests built system-tests loom nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
   demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-kernel bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
@@ -111,10 +113,14 @@ check: ## what must hold before a commit: lints, every test, instructions per pa
 	$(MAKE) test-all
 	$(MAKE) bench-compare
 
-nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, each fuzz target for 60 s, mutants of the card's proofs
+loom: install-build ## every order in which threads can meet in rings, queues, the directory of SAs and the fence, by loom
+	RUSTFLAGS="--cfg convoy_loom" $(CARGO) test --profile system --locked --target-dir $(TARGET)/loom $(LOOM_CRATES) --lib models:: -- --test-threads=1
+
+nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, models, each fuzz target for 60 s, mutants of the card's proofs
 	scripts/deny.sh
 	$(MAKE) msrv
 	$(MAKE) bench-compare
+	$(MAKE) loom
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(MAKE) card-formal
 

@@ -53,10 +53,11 @@ def simulations():
 
 
 def is_test(path):
-    """Whether a Rust file is for tests or benches alone."""
+    """Whether a Rust file is for tests, models of loom or benches alone."""
     place = Path(path)
     parts = set(place.parts)
-    return bool(parts & {"tests", "benches"}) or place.name == "tests.rs" or any(str(module) in simulations() for module in (place.with_suffix(""), *place.parents))
+    is_named_so = place.name in ("tests.rs", "models.rs") or place.name.startswith("loom_")
+    return bool(parts & {"tests", "benches"}) or is_named_so or any(str(module) in simulations() for module in (place.with_suffix(""), *place.parents))
 
 
 def count_words():

@@ -5,12 +5,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::task::Wake;
 
 use convoy_packet::{Frame, FramePool};
+use convoy_sync::atomic::{AtomicBool, Ordering, fence};
+use convoy_sync::ring::{Consumer, Producer, PushError, RingBuffer};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use crate::memory::POOL_FRAMES;
 
@@ -204,6 +204,9 @@ impl Handoff {
 fn ring_packets(workers: usize) -> usize {
     RING_PACKETS.min(POOL_FRAMES.0 / 2 / workers.max(2))
 }
+
+#[cfg(all(test, convoy_loom))]
+mod models;
 
 #[cfg(test)]
 mod tests {

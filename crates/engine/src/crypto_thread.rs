@@ -1,6 +1,8 @@
 //! Engines on a thread of their own: a device or a library, fed through a ring by each worker that
 //! it serves.
 
+#[cfg(all(test, convoy_loom))]
+mod models;
 mod random;
 #[cfg(test)]
 mod tests;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
-use rtrb::{Consumer, Producer, PushError};
+use convoy_sync::ring::{Consumer, Producer, PushError};
 
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, Placement, Refused,

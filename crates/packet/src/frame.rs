@@ -94,8 +94,12 @@ pub(crate) struct Metadata {
     pub(crate) offload: Offload,
     /// The inside interface of a packet in plain; 0 is the one that tunnels share.
     pub(crate) interface: u16,
+    /// Accessed with the record and the bytes, which loom does not see.
+    #[cfg(convoy_loom)]
+    pub(crate) witness: loom::cell::UnsafeCell<()>,
 }
 
+#[cfg(not(convoy_loom))]
 const _: () = assert!(size_of::<Metadata>() == 64);
 
 /// One packet buffer, owned by one stage at a time. Dereferences to the packet's bytes.
@@ -149,13 +153,19 @@ impl Frame {
     pub(crate) fn metadata(&self) -> &Metadata {
         // SAFETY: the entry was written when the frame's pool was made, and stays until the frame
         // is back there; only this frame leads to it.
-        unsafe { &*self.entry() }
+        let metadata = unsafe { &*self.entry() };
+        #[cfg(convoy_loom)]
+        metadata.witness.with(|_| ());
+        metadata
     }
 
     #[inline]
     pub(crate) fn metadata_mut(&mut self) -> &mut Metadata {
         // SAFETY: as in `metadata`; `&mut self` makes the access exclusive.
-        unsafe { &mut *self.entry() }
+        let metadata = unsafe { &mut *self.entry() };
+        #[cfg(convoy_loom)]
+        metadata.witness.with_mut(|_| ());
+        metadata
     }
 
     /// Makes it an empty frame with [`HEADROOM_BYTES`] before the packet.
@@ -384,6 +394,8 @@ impl DerefMut for Frame {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let metadata = self.metadata();
+        #[cfg(convoy_loom)]
+        metadata.witness.with_mut(|_| ());
         // SAFETY: as in `deref`; `&mut self` makes the access exclusive.
         unsafe { slice::from_raw_parts_mut(metadata.packet.as_ptr(), metadata.len as usize) }
     }
@@ -401,6 +413,11 @@ impl Drop for Frame {
     // written where it goes.
     #[inline(always)]
     fn drop(&mut self) {
+        // A model that has failed only unwinds.
+        #[cfg(convoy_loom)]
+        if std::thread::panicking() {
+            return;
+        }
         // The frame that is made here takes this one's place, of which nothing is left.
         return_frame(Self(self.0));
     }

@@ -43,6 +43,8 @@ impl FreeList {
                 next: 0,
                 offload: Offload::None,
                 interface: 0,
+                #[cfg(convoy_loom)]
+                witness: loom::cell::UnsafeCell::new(()),
             };
             // SAFETY: there is a region, whose array has an entry for each chunk; this chunk is of
             // this list alone, and there is no frame of it.
@@ -89,6 +91,10 @@ impl Drop for FreeList {
     fn drop(&mut self) {
         let out = self.total - self.free.len();
         self.free.drain(..).for_each(mem::forget);
+        #[cfg(convoy_loom)]
+        if std::thread::panicking() {
+            return;
+        }
         // SAFETY: all but these are forgotten, and the list is gone after this.
         unsafe { ReturnQueue::close(self.return_queue, out) };
     }

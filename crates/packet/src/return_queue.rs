@@ -12,7 +12,8 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_sync::atomic::{AtomicU64, Ordering};
 
 use crate::frame::Frame;
 use crate::region::{Chunks, Region};
@@ -27,13 +28,21 @@ pub(crate) struct ReturnQueue {
     /// the last of them in the lower one.
     returned: AtomicU64,
     chunks: Chunks,
+    /// Accessed wherever the queue must not have been freed.
+    #[cfg(convoy_loom)]
+    witness: loom::cell::UnsafeCell<()>,
 }
 
 impl ReturnQueue {
     /// The queue of the frames in these chunks. It frees itself, and gives the chunks back, when it
     /// is closed and all frames are here.
     pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
-        NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
+        NonNull::from(Box::leak(Box::new(Self {
+            returned: AtomicU64::new(0),
+            chunks,
+            #[cfg(convoy_loom)]
+            witness: loom::cell::UnsafeCell::new(()),
+        })))
     }
 
     /// Takes frames from anyone who had them last.
@@ -44,6 +53,9 @@ impl ReturnQueue {
         // SAFETY: a queue lives while a frame of it is out, as those of the chain are until the
         // exchange below succeeds.
         let returned = unsafe { &(*return_queue.as_ptr()).returned };
+        // SAFETY: as above.
+        #[cfg(convoy_loom)]
+        unsafe { &(*return_queue.as_ptr()).witness }.with(|_| ());
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = if before & CLOSED == 0 {
@@ -95,6 +107,9 @@ impl ReturnQueue {
     pub(crate) unsafe fn close(return_queue: NonNull<Self>, out: usize) {
         // SAFETY: only a closed queue is freed.
         let returned = unsafe { &(*return_queue.as_ptr()).returned };
+        // SAFETY: as above.
+        #[cfg(convoy_loom)]
+        unsafe { &(*return_queue.as_ptr()).witness }.with(|_| ());
         let mut before = returned.load(Ordering::Relaxed);
         loop {
             let after = CLOSED | (out as u64 - (before >> 32));
@@ -114,6 +129,8 @@ impl ReturnQueue {
     unsafe fn free(return_queue: NonNull<Self>) {
         // SAFETY: it came from a box, and nothing leads to it any more.
         let return_queue = unsafe { Box::from_raw(return_queue.as_ptr()) };
+        #[cfg(convoy_loom)]
+        return_queue.witness.with_mut(|_| ());
         // SAFETY: the pool took them, and no frame in them is in use.
         unsafe { Region::of_process().give_back(return_queue.chunks) };
     }
@@ -186,3 +203,6 @@ impl Drop for Returning {
         self.send();
     }
 }
+
+#[cfg(all(test, convoy_loom))]
+mod models;

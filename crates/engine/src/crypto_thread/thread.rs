@@ -1,14 +1,14 @@
 //! The thread's side: work of one worker is passed to its processor together, as far as that pays.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::channel;
 use std::task::Waker;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
-use rtrb::{Consumer, Producer, RingBuffer};
+use convoy_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use convoy_sync::channel::channel;
+use convoy_sync::ring::{Consumer, Producer, RingBuffer};
+use convoy_sync::thread::{self, JoinHandle};
 
 use super::random::Random;
 use crate::interface::{lay_out, open_up, split_time};
@@ -18,7 +18,7 @@ use crate::{Completion, EngineError, Outcome, Submission, far_below, wipe_stack}
 pub(crate) const DEPTH: usize = 32;
 /// Polls of empty rings before the thread sleeps: long enough for the next burst of a busy worker,
 /// short enough not to keep an idle machine's core busy.
-const SPINS: u32 = 2_000;
+const SPINS: u32 = if cfg!(convoy_loom) { 1 } else { 2_000 };
 
 /// Processes one worker's packets on the thread.
 pub trait Processor {
@@ -79,7 +79,7 @@ impl ThreadHandle {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.handle.as_ref().is_some_and(|handle| !handle.is_finished())
+        self.handle.as_ref().is_some_and(|handle| !thread::has_ended(handle))
     }
 
     pub(super) fn wake(&self) {
@@ -126,7 +126,7 @@ pub(super) fn start<P: Processor>(
     let (ready, started) = channel();
     let (of_thread, thread_name) = (Arc::clone(&control), name.to_owned());
     let is_shared = workers > 1;
-    let handle = std::thread::Builder::new()
+    let handle = thread::Builder::new()
         .name(thread_name.clone())
         .spawn(move || {
             if let Some(id) = core
@@ -196,9 +196,9 @@ fn work<P: Processor>(mut queues: Vec<WorkerQueue<P>>, is_shared: bool, control:
         busy_since = None;
         idle += 1;
         if idle < control.spins.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
+            thread::spin_loop();
         } else {
-            std::thread::park();
+            thread::park();
             idle = 0;
         }
     }

@@ -12,12 +12,20 @@
 //! 3. A removed SA is deleted here before its owner releases its SPI. What was handed over earlier
 //!    finds nothing and is dropped, as if it had arrived later.
 
+#[cfg(convoy_loom)]
+mod loom_map;
+#[cfg(all(test, convoy_loom))]
+mod models;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+#[cfg(not(convoy_loom))]
 use papaya::{Compute, HashMap, Operation};
 
 use crate::sa::facts::SaName;
 use crate::sa::id::{SaDirection, SaNumber, SaProtocol, TunnelId};
+#[cfg(convoy_loom)]
+use loom_map::{Compute, HashMap, Operation};
 
 /// The directory's record of an SA.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,17 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(all(test, convoy_loom))]
+mod models;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use convoy_sync::atomic::{AtomicU32, Ordering};
 
 /// Entries of each ring, a power of two.
-pub(super) const RING: u32 = 1024;
+pub(super) const RING: u32 = if cfg!(convoy_loom) { 2 } else { 1024 };
 /// The flag of a ring whose other side sleeps (`XDP_RING_NEED_WAKEUP`).
 const NEEDS_WAKEUP: u32 = 1;
 
@@ -22,6 +26,9 @@ pub(super) struct Ring<T> {
     own: u32,
     other: u32,
     mapping: (NonNull<libc::c_void>, usize),
+    /// Each accessed with its entry, which loom does not see.
+    #[cfg(convoy_loom)]
+    witnesses: NonNull<loom::cell::UnsafeCell<()>>,
 }
 
 // SAFETY: the ring's memory is shared with the kernel alone, by atomic words, and a ring has one
@@ -57,6 +64,8 @@ impl<T: Copy> Ring<T> {
             own: 0,
             other: 0,
             mapping: (start, bytes),
+            #[cfg(convoy_loom)]
+            witnesses: NonNull::dangling(),
         })
     }
 
@@ -64,6 +73,13 @@ impl<T: Copy> Ring<T> {
         // SAFETY: it lies in the mapping, which lives as long as the ring, and is only read and
         // written atomically.
         unsafe { word.as_ref() }
+    }
+
+    /// What loom sees of the entry at this side's position.
+    #[cfg(convoy_loom)]
+    fn witness(&self) -> &loom::cell::UnsafeCell<()> {
+        // SAFETY: a model has one for each entry, which lives as long as the ring.
+        unsafe { self.witnesses.add((self.own % RING) as usize).as_ref() }
     }
 
     pub(super) fn needs_wakeup(&self) -> bool {
@@ -83,6 +99,8 @@ impl<T: Copy> Ring<T> {
 
     /// Adds an entry; there must be room.
     pub(super) fn put(&mut self, entry: T) {
+        #[cfg(convoy_loom)]
+        self.witness().with_mut(|_| ());
         // SAFETY: the place is inside the mapping, and this side's until it is published.
         unsafe { self.entries.add((self.own % RING) as usize).write(entry) };
         self.own = self.own.wrapping_add(1);
@@ -107,6 +125,8 @@ impl<T: Copy> Ring<T> {
 
     /// Takes an entry; there must be one.
     pub(super) fn take(&mut self) -> T {
+        #[cfg(convoy_loom)]
+        self.witness().with(|_| ());
         // SAFETY: the place is inside the mapping; the kernel has written it, and leaves it alone
         // until it is given back.
         let entry = unsafe { self.entries.add((self.own % RING) as usize).read() };
