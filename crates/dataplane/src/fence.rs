@@ -1,7 +1,8 @@
 //! Until when a gateway may send: the end of its lease, if it is one of a cluster.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use convoy_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
 struct FenceState {
@@ -25,7 +26,8 @@ impl Fence {
 
     /// Lets packets pass until `deadline_ns` of the gateway's clock; 0 closes it at once.
     pub fn open_until(&self, deadline_ns: u64) {
-        self.0.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+        // Release: a worker that sees this deadline sees the holds that came before it.
+        self.0.deadline_ns.store(deadline_ns, Ordering::Release);
     }
 
     /// Keeps it closed, whatever the deadline, until what is returned is dropped.
@@ -36,7 +38,8 @@ impl Fence {
 
     /// Whether nothing may pass now.
     pub fn is_closed(&self, now_ns: u64) -> bool {
-        now_ns >= self.0.deadline_ns.load(Ordering::Relaxed) || self.0.holds.load(Ordering::Relaxed) != 0
+        // Acquire: the deadline is read before the holds.
+        now_ns >= self.0.deadline_ns.load(Ordering::Acquire) || self.0.holds.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -49,6 +52,9 @@ impl Drop for FenceHold {
         self.0.0.holds.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, convoy_loom))]
+mod models;
 
 #[cfg(test)]
 mod tests {
