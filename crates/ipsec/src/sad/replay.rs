@@ -166,6 +166,9 @@ impl ReplayWindow {
 }
 
 #[cfg(test)]
+mod exhaustive;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
