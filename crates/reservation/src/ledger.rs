@@ -86,6 +86,7 @@ pub struct LedgerSummary {
     pub least_to_accept: Option<u64>,
 }
 
+#[cfg_attr(test, derive(Clone))]
 #[derive(Debug)]
 struct Entry {
     wanted: Reservation,
@@ -102,6 +103,7 @@ struct Entry {
 }
 
 /// The SAs of a store's user, by any key that tells them apart.
+#[cfg_attr(test, derive(Clone))]
 #[derive(Debug)]
 pub struct SaLedger<K> {
     rules: ReserveRules,
