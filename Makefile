@@ -29,9 +29,17 @@ EVERYTHING = $(call all_crates,all-functions $(DPDK))
 AS_ROOT = --lib -- --ignored --skip panics_
 # Crates with models of loom. Their own folder: RUSTFLAGS would have everything compiled again.
 LOOM_CRATES = $(addprefix -p convoy-,packet ipsec engine port dataplane)
+MIRI = nightly-2026-05-20
+MIRI_CRATES = $(addprefix -p convoy-,packet reservation settings)
+# `rustc` links without the compiler's own libraries by default, the sanitizers' among them; with a
+# target they are not for build scripts. Devices of DPDK's stay open until the process ends, which
+# would be reported as leaks.
+SANITIZERS = -fsanitize=address,undefined
+HOST = $(shell rustc --print host-tuple)
+SHIMS = -p convoy-ipsec-mb $(if $(DPDK),-p convoy-dpdk --features convoy-dpdk/linked)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help quick test test-all unit-tests all-unit-tests built system-tests loom nightly lint check programs release-programs charon \
+.PHONY: help quick test test-all unit-tests all-unit-tests built system-tests loom miri sanitize nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
   demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-kernel bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
@@ -116,11 +124,22 @@ check: ## what must hold before a commit: lints, every test, instructions per pa
 loom: install-build ## every order in which threads can meet in rings, queues, the directory of SAs and the fence, by loom
 	RUSTFLAGS="--cfg convoy_loom" $(CARGO) test --profile system --locked --target-dir $(TARGET)/loom $(LOOM_CRATES) --lib models:: -- --test-threads=1
 
-nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, models, each fuzz target for 60 s, mutants of the card's proofs
+miri: install-build ## unit tests of pure crates in Miri, which finds undefined behaviour; installs a nightly compiler by rustup
+	rustup toolchain install $(MIRI) --profile minimal --component miri,rust-src
+	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +$(MIRI) miri test --locked --target-dir $(TARGET)/miri $(MIRI_CRATES) --lib
+
+sanitize: install-build ## the C shims over Intel's library and DPDK under AddressSanitizer and UBSan; charon's plugin has them in `make fuzz`
+	CFLAGS="$(SANITIZERS) -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
+	  RUSTFLAGS="-Cdefault-linker-libraries=yes -Clink-arg=$(SANITIZERS)" \
+	  ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked --target $(HOST) --target-dir $(TARGET)/sanitize $(SHIMS)
+
+nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, models, Miri, sanitizers, each fuzz target for 60 s, mutants of the card's proofs
 	scripts/deny.sh
 	$(MAKE) msrv
 	$(MAKE) bench-compare
 	$(MAKE) loom
+	$(MAKE) miri
+	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(MAKE) card-formal
 

@@ -283,6 +283,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri takes minutes for so many problems")]
     fn of_many_problems_the_first_of_each_severity_are_reported_and_the_rest_is_counted() {
         let source = Source::new("a.toml", "a = 1\nb = 2\n");
         let mut problems = warnings(&source, 20_000);
