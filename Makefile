@@ -41,7 +41,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help quick test test-all unit-tests all-unit-tests built system-tests loom miri sanitize nightly lint check programs release-programs charon \
   card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick \
-  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-kernel bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
+  demo demo-card demo-hdtv demo-hdtv-card demo-net packages wheel test-cluster test-systemd setups test-foreign test-iptfs doc docs docs-check pictures plot msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-kernel bench-iptfs bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside bench-cluster fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -133,12 +133,11 @@ sanitize: install-build ## the C shims over Intel's library and DPDK under Addre
 	  RUSTFLAGS="-Cdefault-linker-libraries=yes -Clink-arg=$(SANITIZERS)" \
 	  ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked --target $(HOST) --target-dir $(TARGET)/sanitize $(SHIMS)
 
-nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, models, Miri, sanitizers, each fuzz target for 60 s, mutants of the card's proofs
+nightly: ## what takes long and seldom fails: licences, the oldest Rust, instructions, models, sanitizers, each fuzz target for 60 s, mutants of the card's proofs
 	scripts/deny.sh
 	$(MAKE) msrv
 	$(MAKE) bench-compare
 	$(MAKE) loom
-	$(MAKE) miri
 	$(MAKE) sanitize
 	$(MAKE) fuzz FUZZ_SECONDS=60
 	$(MAKE) card-formal
@@ -238,6 +237,10 @@ test-systemd: programs charon ## the systemd units, under a systemd in user-mode
 setups: programs charon ## how much work each way of setting up is: the guides' commands in clean Debians under systemd, counted and timed (root)
 	@scripts/install.sh packages packages-test
 	tests/own-run.sh tests/setups.sh $(SYSTEM)/convoy $(PLUGIN)
+
+test-foreign: programs charon ## scenarios of strongSwan's own test suite with convoy as the data plane; goes on where it was interrupted (root; an hour)
+	@scripts/install.sh test charon-test iptfs
+	tests/foreign/strongswan.sh $(SYSTEM)/convoy "$(PATTERN)"
 
 test-iptfs: programs charon ## IP-TFS against Linux' own in a guest of qemu, with static keys and charon (root; a part of it in `make test-all`, too)
 	@scripts/install.sh test charon-test iptfs
